@@ -1,0 +1,52 @@
+PYTHON ?= python3
+VENV ?= .venv
+PIP_ARGS ?=
+PYTEST_ARGS ?=
+TRACE ?= build/demo-trace.jsonl
+
+BIN := $(VENV)/bin
+# One stamp for what a user runs, one for what a developer needs on top: a second call does nothing.
+USER_STAMP := $(VENV)/.installed-user
+DEV_STAMP := $(VENV)/.installed-dev
+PACKAGING := pyproject.toml setup.py constraints.txt
+
+.PHONY: install demo test lint bench clean
+.DEFAULT_GOAL := install
+
+install: $(DEV_STAMP)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("hitproof needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(USER_STAMP): $(PACKAGING) | $(BIN)/python
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify]'
+	touch $@
+
+$(DEV_STAMP): $(PACKAGING) | $(BIN)/python
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify,dev]'
+	touch $(USER_STAMP) $@
+
+demo: $(USER_STAMP)
+	$(BIN)/hitproof check mixed_attention
+	$(BIN)/hitproof verify mixed_attention
+	$(BIN)/hitproof test mixed_attention
+	mkdir -p build
+	$(BIN)/hitproof trace synth --out build/demo-trace.jsonl --requests 2000 --seed 7
+	$(BIN)/hitproof replay $(TRACE) --model deepseek-v4-flash --capacity 10000 --host-blocks 50000 --disk-blocks 200000
+
+test: $(DEV_STAMP)
+	$(BIN)/pytest -n 2 --dist loadfile -q $(PYTEST_ARGS)
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p hitproof
+	$(BIN)/mypy tests
+
+bench: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

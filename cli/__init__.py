@@ -1,0 +1,3 @@
+"""The command line, `hitproof`."""
+
+__all__: list[str] = []

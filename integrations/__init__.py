@@ -1,0 +1,3 @@
+"""Adapters that put the engine into serving frameworks by configuration alone."""
+
+__all__: list[str] = []

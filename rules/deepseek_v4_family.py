@@ -1,0 +1,134 @@
+"""Cache groups of DeepSeek-V4: a window everywhere, compressed entries, their index, and compressor states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitproof.rules.attention_families import Derived, index_key, layer_kinds
+from hitproof.rules.group_layouts import (
+    Row,
+    boundary,
+    compressor_state,
+    entries,
+    routing_index,
+    shared_constants,
+    tail,
+)
+from hitproof.rules.model_config import ModelConfig
+from hitproof.spec.profile import Group
+
+__all__ = ["compressed"]
+
+_SLIDING = "sliding_attention"
+_SPARSE = "compressed_sparse_attention"
+_DENSE = "heavily_compressed_attention"
+_RATIOS = {_SPARSE: 4, _DENSE: 128}
+_OLD_RATE_KEYS = {_SPARSE: "compress_rate_csa", _DENSE: "compress_rate_hca"}
+# vLLM's pages: 64 window tokens, 256 tokens of entries, and a few state rows; its kernel wants multiples of 576.
+_ALIGNMENT = 576
+_WINDOW_PAGE_TOKENS = 64
+_PAGE_TOKENS = 256
+_STATE_PAGE_ROWS = {_SPARSE: 4, _DENSE: 8}
+
+
+def compressed(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
+    """Derive the groups; keys and values lie in one fp8 row with a bf16 rotary part, whatever `kv_dtype` says.
+
+    Source: arXiv 2606.19348 for the architecture, vLLM for the byte layouts.
+    """
+    if config.integer("num_key_value_heads", default=1) != 1:
+        config.refuse("num_key_value_heads", "is not 1, the layout knows one shared head")
+    kinds = _kinds(config, layers)
+    window = config.integer("sliding_window")
+    row = _row(config)
+    groups = [
+        tail(range(layers), row.paged(_WINDOW_PAGE_TOKENS), window=window, has_v=False),
+        boundary(range(layers), window=window),
+    ]
+    sparse, dense = _where(kinds, _SPARSE), _where(kinds, _DENSE)
+    if sparse:
+        groups += _sparse_groups(config, sparse, row)
+    if dense:
+        groups += _dense_groups(config, dense, row)
+    return shared_constants(window=window, windowed_layers=layers), groups
+
+
+def _sparse_groups(config: ModelConfig, layers: Sequence[int], row: Row) -> list[Group]:
+    ratio = _ratio(config, _SPARSE)
+    rows = max(1, _PAGE_TOKENS // ratio)
+    key = index_key(config, rows, _ALIGNMENT)
+    main, index = (_state_row(config.integer(name), _SPARSE, 2) for name in ("head_dim", "index_head_dim"))
+    return [
+        entries("csa_entries", layers, row.paged(rows), ratio=ratio, has_v=False),
+        routing_index(
+            "csa_index", layers, key, ratio=ratio, top_k=config.integer("index_topk"), kv="csa_entries"
+        ),
+        compressor_state("csa_state", layers, main, ratio=ratio, overlap=ratio, entries="csa_entries"),
+        compressor_state("csa_index_state", layers, index, ratio=ratio, overlap=ratio, entries="csa_index"),
+    ]
+
+
+def _dense_groups(config: ModelConfig, layers: Sequence[int], row: Row) -> list[Group]:
+    ratio = _ratio(config, _DENSE)
+    state = _state_row(config.integer("head_dim"), _DENSE, 1)
+    return [
+        entries("hca_entries", layers, row.paged(max(1, _PAGE_TOKENS // ratio)), ratio=ratio, has_v=False),
+        compressor_state("hca_state", layers, state, ratio=ratio, overlap=0, entries="hca_entries"),
+    ]
+
+
+def _kinds(config: ModelConfig, layers: int) -> Sequence[str]:
+    kinds = layer_kinds(config, layers, (_SLIDING, _SPARSE, _DENSE))
+    if kinds is not None:
+        return kinds
+    if not config.has("compress_ratios"):
+        config.missing("layer_types", hint="compress_ratios, the ratio of each layer, serves too")
+    ratios = config.entries("compress_ratios")
+    drafts = config.integer("num_nextn_predict_layers", least=0, default=0)
+    if len(ratios) not in (layers, layers + drafts):
+        expected = f"{layers} entries, and one for each of {drafts} draft layers"
+        config.refuse("compress_ratios", "does not name every layer", got=len(ratios), expected=expected)
+    names = {0: _SLIDING, **{ratio: kind for kind, ratio in _RATIOS.items()}}
+    stated = []
+    for layer, ratio in enumerate(ratios[:layers]):
+        if isinstance(ratio, bool) or not isinstance(ratio, int) or ratio not in names:
+            config.refuse(f"compress_ratios[{layer}]", "is no known ratio", got=ratio, expected="0, 4 or 128")
+        stated.append(names[ratio])
+    return stated
+
+
+def _ratio(config: ModelConfig, kind: str) -> int:
+    if config.has(_OLD_RATE_KEYS[kind]):
+        return config.integer(_OLD_RATE_KEYS[kind])
+    if config.has("compress_rates"):
+        return config.section("compress_rates").integer(kind)
+    return _RATIOS[kind]
+
+
+def _row(config: ModelConfig) -> Row:
+    width = config.integer("head_dim")
+    rotary = _rotary(config, width)
+    plain = width - rotary
+    scales = -(-plain // 64 // 8) * 8
+    how = f"{plain} fp8 + {rotary} x 2 B rotary bfloat16 + {scales} scale"
+    return Row(plain + 2 * rotary + scales, how, 1, _ALIGNMENT, scaled=True)
+
+
+def _rotary(config: ModelConfig, width: int) -> int:
+    if config.has("qk_rope_head_dim"):
+        return config.integer("qk_rope_head_dim", most=width)
+    if not config.has("partial_rotary_factor"):
+        config.missing("qk_rope_head_dim", hint="partial_rotary_factor serves too")
+    share = config.values["partial_rotary_factor"]
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        config.refuse("partial_rotary_factor", "is no share of a head", got=share, expected="above 0, at most 1")
+    return int(width * share)
+
+
+def _state_row(width: int, kind: str, halves: int) -> Row:
+    how = f"2 (value, score) x {halves * width:,} x 4 B float32"
+    return Row(8 * halves * width, how, _STATE_PAGE_ROWS[kind], _ALIGNMENT)
+
+
+def _where(kinds: Sequence[str], kind: str) -> list[int]:
+    return [layer for layer, stated in enumerate(kinds) if stated == kind]

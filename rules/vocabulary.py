@@ -1,0 +1,161 @@
+"""Facts, enumerations and fact sets of a rulebook, merged from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
+from hitproof.spec.facts import BOOL, TOKENS, Fact, declare_fact
+from hitproof.spec.rulefile import FactDecl, RuleFile
+from hitproof.spec.yaml_tree import Mapping as TreeMapping
+from hitproof.spec.yaml_tree import Node, Scalar, Sequence, suggest
+
+__all__ = ["Places", "Vocabulary", "merge_vocabulary"]
+
+SCOPES = ("segment", "request", "runtime", "kernel", "group")
+
+
+class Places:
+    """Finds the position of a value in a rule file by its path of keys and indices."""
+
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
+
+    def __call__(self, *path: str | int) -> Position:
+        """Position of the value at `path`, or of the deepest part of it that exists."""
+        node, where = self.tree, self.tree.where
+        for part in path:
+            if isinstance(node, TreeMapping) and str(part) in node.entries:
+                where, node = node.entries[str(part)]
+            elif isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
+                node = node.items[part]
+                where = node.where
+            else:
+                return where
+        return node.content if isinstance(node, Scalar) else node.where
+
+
+@dataclass
+class Vocabulary:
+    """Everything that a rule can name, with the place where it was declared."""
+
+    enums: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    facts: dict[str, dict[str, Fact]] = field(default_factory=lambda: {scope: {} for scope in SCOPES})
+    healthy: dict[str, tuple[object, Position]] = field(default_factory=dict)
+    defaults: dict[str, int | bool] = field(default_factory=dict)
+    fact_sets: dict[str, tuple[tuple[str, ...], Position]] = field(default_factory=dict)
+    door: list[tuple[str, Position]] = field(default_factory=list)
+    engine_owned: list[tuple[str, Position]] = field(default_factory=list)
+    places: dict[str, Position] = field(default_factory=dict)
+
+    def claim(self, kind: str, name: str, where: Position) -> None:
+        """Record that `name` is declared here.
+
+        Raises:
+            DuplicateError: It was declared before.
+        """
+        key = f"{kind} {name}"
+        if key in self.places:
+            raise DuplicateError(
+                f"{key} stands twice", where=where, rule=name, got=name, expected=f"once; first at {self.places[key]}"
+            )
+        self.places[key] = where
+
+    def fact(self, name: str, declared: FactDecl | str, where: Position, rule: str) -> Fact:
+        """The fact of a declaration."""
+        if isinstance(declared, str):
+            declared = FactDecl(type=declared)
+        return declare_fact(
+            name,
+            declared.type,
+            self.enums,
+            domain=declared.domain,
+            because=declared.because or "",
+            where=where,
+            rule=rule,
+        )
+
+    def expand(self, names: Iterable[str], known: Iterable[str], where: Position, rule: str) -> frozenset[str]:
+        """Fact names with fact sets put in place of their names.
+
+        Raises:
+            ReferenceNameError: A name is neither a fact nor a fact set.
+        """
+        known = set(known)
+        result: set[str] = set()
+        for name in names:
+            if name in self.fact_sets:
+                result.update(self.fact_sets[name][0])
+            elif name in known:
+                result.add(name)
+            else:
+                raise ReferenceNameError(
+                    f"'{name}' is neither a fact nor a fact set",
+                    where=where,
+                    rule=rule,
+                    got=name,
+                    hint=suggest(name, [*known, *self.fact_sets]),
+                )
+        return frozenset(result)
+
+
+def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
+    """Merge the declarations of all files; enumerations first, for facts may be of their type.
+
+    Raises:
+        DuplicateError, ReferenceNameError, UnitError, SchemaError: With the place.
+    """
+    parts = list(parts)
+    found = Vocabulary()
+    for tree, part in parts:
+        at = Places(tree)
+        for name, members in part.enums.items():
+            found.claim("enum", name, at("enums", name))
+            if len(set(members)) != len(members) or not members:
+                raise SchemaError("members of an enum differ", where=at("enums", name), rule=name, got=members)
+            found.enums[name] = tuple(members)
+    for needed in ("form", "tier"):
+        if needed not in found.enums:
+            raise SchemaError(f"the rulebook declares no enum `{needed}`", where=parts[0][0].where, expected=needed)
+    for tree, part in parts:
+        at = Places(tree)
+        for scope in SCOPES:
+            declared: Mapping[str, FactDecl | str] = getattr(part, scope)
+            for name, decl in declared.items():
+                where = at(scope, name)
+                found.claim(f"{scope} fact", name, where)
+                found.facts[scope][name] = found.fact(name, decl, where, f"{scope}.{name}")
+                if isinstance(decl, FactDecl) and decl.healthy is not None:
+                    found.healthy[name] = (decl.healthy, at(scope, name, "healthy"))
+                if isinstance(decl, FactDecl) and isinstance(decl.default, int):
+                    found.defaults[name] = decl.default
+        for name, members in part.fact_sets.items():
+            found.claim("fact set", name, at("fact_sets", name))
+            found.fact_sets[name] = (tuple(members), at("fact_sets", name))
+        found.door += [(name, at("door", i)) for i, name in enumerate(part.door)]
+        found.engine_owned += [(name, at("engine_owned", i)) for i, name in enumerate(part.engine_owned)]
+    _check_names(found)
+    return found
+
+
+def _check_names(found: Vocabulary) -> None:
+    for names, scope in ((found.door, "request"), (found.engine_owned, "segment")):
+        for name, where in names:
+            if name not in found.facts[scope]:
+                raise ReferenceNameError(
+                    f"'{name}' is no fact of the {scope}",
+                    where=where,
+                    got=name,
+                    hint=suggest(name, found.facts[scope]),
+                )
+
+
+def pseudo_fact(name: str) -> Fact:
+    """A Boolean that the engine gives, such as `kv.ready`."""
+    return Fact(name, BOOL)
+
+
+def token_fact(name: str) -> Fact:
+    """A fact in tokens with the default domain, such as `length`."""
+    return Fact(name, TOKENS, 0, 2**40)

@@ -1,0 +1,255 @@
+"""The shape of a rule file, as pydantic models: what may stand where, before any expression is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "AssumptionDecl",
+    "CheckDecl",
+    "DispositionDecl",
+    "EffectDecl",
+    "EveryObjectDecl",
+    "FactDecl",
+    "FlagDecl",
+    "InvariantDecl",
+    "JointDecl",
+    "ObjectDecl",
+    "OptionDecl",
+    "PrefillDecl",
+    "RepairFile",
+    "ResumableDecl",
+    "RuleFile",
+    "RulebookFile",
+    "TransitionDecl",
+]
+
+LAYERS = ("identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment")
+LEVELS = ("in_place", "intra_layer", "full_recompute")
+
+Layer = Literal["identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment"]
+Level = Literal["in_place", "intra_layer", "full_recompute"]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Expression = Annotated[str, Field(min_length=1, max_length=2000)] | int | bool
+Sentence = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FactDecl(_Shape):
+    """A declared fact: its type or unit, its domain, its value in a faultless segment, its default in a profile."""
+
+    type: str
+    domain: tuple[int | float, int | float] | None = None
+    healthy: Expression | list[Expression] | None = None
+    default: int | bool | float | None = None
+    because: Sentence | None = None
+
+
+class CheckDecl(_Shape):
+    """A named condition of one layer; `applies` is decided when the profile is bound."""
+
+    id: Name
+    layer: Layer
+    require: Expression
+    applies: Expression | None = None
+    because: Sentence
+    source: Sentence
+
+
+class EffectDecl(_Shape):
+    """Simultaneous changes of a segment's own facts; `renews` takes a new fingerprint of newly made bytes."""
+
+    sets: dict[Name, Expression] = {}
+    adds: dict[Name, Expression] = {}
+    resets: dict[Name, Expression] = {}
+    chooses: dict[Name, Expression] = {}
+    renews: bool = False
+
+
+class OptionDecl(EffectDecl):
+    """A recovery option: which checks it mends, when, from what, by which repair, at which cost."""
+
+    id: Name
+    level: Level
+    repair: Name
+    joint: Name | None = None
+    mends: list[Name] | Literal["all"]
+    consumes: list[Name] = []
+    applies: Expression | None = None
+    when: Expression | None = None
+    effects: list[Name] = []
+    cost: Expression | None = None
+    because: Sentence
+    source: Sentence
+
+
+class ResumableDecl(_Shape):
+    """Lengths at which an object can resume: multiples of a constant, or a stored set of committed boundaries."""
+
+    every: Expression | None = None
+    stored: Expression | None = None
+
+
+class ObjectDecl(_Shape):
+    """One kind of cache object: its home form, facts, needs at a length, checks and recovery options."""
+
+    form: Name
+    pieces: Literal["span", "point"]
+    title: Sentence
+    source: Sentence
+    mandatory: bool = True
+    constants: dict[Name, int | bool] = {}
+    facts: dict[Name, FactDecl | str] = {}
+    healthy: dict[Name, Expression | list[Expression]] = {}
+    domain: list[Expression] = []
+    needs: dict[Name, Expression] = {}
+    needed: Expression | None = None
+    peers: dict[Name, Name | list[Name]] = {}
+    resumable: Literal["any"] | ResumableDecl = "any"
+    inherits: list[Name] | None = None
+    checks: list[CheckDecl] = []
+    recovery: list[OptionDecl] = []
+
+
+class DispositionDecl(_Shape):
+    """What becomes of a refused entry: the first rule whose condition is surely true decides; else it is kept."""
+
+    id: Name
+    when: Expression
+    then: Literal["keep", "purge", "quarantine"]
+    because: Sentence
+    source: Sentence
+
+
+class EveryObjectDecl(_Shape):
+    """Checks, effects and options that every object inherits."""
+
+    checks: list[CheckDecl] = []
+    effects: dict[Name, EffectDecl] = {}
+    check_sets: dict[Name, list[Name]] = {}
+    recovery: list[OptionDecl] = []
+    disposition: list[DispositionDecl] = []
+
+
+class TransitionDecl(_Shape):
+    """One event of the form machine; see the header of a transitions file for the keys."""
+
+    id: Name
+    from_: list[Name] = Field(alias="from")
+    to: Name
+    pins: Literal["unpinned", "exclusive", "any"]
+    owner: Literal["sole", "any"] = "any"
+    actor: Literal["manager", "writer"]
+    objects: list[Name] | None = None
+    donor: bool = False
+    when: Expression | None = None
+    takes: list[Name] = []
+    sets: dict[Name, Expression] = {}
+    forgets: list[Name] = []
+    keeps_prefix: bool = False
+    allocates: bool = False
+    writes: bool = False
+    moves: bool = False
+    frees: bool = False
+    because: Sentence
+    source: Sentence
+
+
+class InvariantDecl(_Shape):
+    """What the machine must never violate, over a pair of segments, a used segment, a lease or the run time."""
+
+    id: Name
+    check: Literal["separation", "static_graph", "check_to_use", "admission"]
+    over: Literal["pair", "used", "lease", "runtime"]
+    require: Expression
+    because: Sentence
+    source: Sentence
+
+
+class AssumptionDecl(_Shape):
+    """What the proofs assume of the environment; never of a segment, never a conclusion."""
+
+    id: Literal["fingerprints_tell", "exclusive_allocator", "writers_tell"]
+    about: Literal["environment"]
+    because: Sentence
+
+
+class PrefillDecl(_Shape):
+    """Price of computing everything beyond the reused length, in microseconds."""
+
+    cost: Expression
+    because: Sentence
+    source: Sentence
+
+
+class JointDecl(_Shape):
+    """A repair that serves several groups at once and is paid once a plan, at its dearest."""
+
+    id: Name
+    level: Level
+    because: Sentence
+    source: Sentence
+
+
+class FlagDecl(_Shape):
+    """A flag of the decision, raised unless its condition is surely true."""
+
+    id: Literal["eager", "copy_on_write"]
+    unless: Expression
+    over: Literal["request", "segment"]
+    because: Sentence
+    source: Sentence
+
+
+class RuleFile(_Shape):
+    """One included file: any of the sections of a rulebook."""
+
+    enums: dict[Name, list[Name]] = {}
+    segment: dict[Name, FactDecl | str] = {}
+    request: dict[Name, FactDecl | str] = {}
+    runtime: dict[Name, FactDecl | str] = {}
+    kernel: dict[Name, FactDecl | str] = {}
+    group: dict[Name, FactDecl | str] = {}
+    fact_sets: dict[Name, list[Name]] = {}
+    door: list[Name] = []
+    engine_owned: list[Name] = []
+    every_object: EveryObjectDecl | None = None
+    objects: dict[Name, ObjectDecl] = {}
+    transitions: list[TransitionDecl] = []
+    invariants: list[InvariantDecl] = []
+    assume: list[AssumptionDecl] = []
+    prefill: PrefillDecl | None = None
+    joint: list[JointDecl] = []
+    flags: list[FlagDecl] = []
+
+
+class RulebookFile(RuleFile):
+    """The root file `rulebook.yaml`: a name, the language version, and what it includes."""
+
+    rulebook: Name
+    language: Literal[1]
+    title: Sentence
+    include: list[str] = []
+
+
+class RepairFile(_Shape):
+    """Declaration of one repair, bound to its implementation by name."""
+
+    repair: Name
+    runs: Literal["kernel", "model", "record"]
+    summary: Sentence
+    consumes: list[list[Name]]
+    produces: list[Name]
+    keeps: list[Name] = []
+    clobbers: list[Name] = []
+    establishes: dict[Name, Literal["measured", "assigned"]]
+    writes: Literal["nothing", "own_block", "new_block"]
+    dtypes: list[Name]
+    layouts: list[Name]
+    alignment: Annotated[int, Field(ge=1)]
+    source: Sentence
