@@ -1,4 +1,4 @@
-"""Cache groups of DeepSeek-V4: a window everywhere, compressed entries, their index, and compressor states."""
+"""Cache groups of DeepSeek-V4: windows everywhere, compressed entries, their index, compressor states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPARSE = "compressed_sparse_attention"
 _DENSE = "heavily_compressed_attention"
 _RATIOS = {_SPARSE: 4, _DENSE: 128}
 _OLD_RATE_KEYS = {_SPARSE: "compress_rate_csa", _DENSE: "compress_rate_hca"}
-# vLLM's pages: 64 window tokens, 256 tokens of entries, and a few state rows; its kernel wants multiples of 576.
+# vLLM's pages: 64 window tokens, 256 tokens of entries, a few state rows; its kernel wants multiples of 576.
 _ALIGNMENT = 576
 _WINDOW_PAGE_TOKENS = 64
 _PAGE_TOKENS = 256
@@ -32,7 +32,7 @@ _STATE_PAGE_ROWS = {_SPARSE: 4, _DENSE: 8}
 
 
 def compressed(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
-    """Derive the groups; keys and values lie in one fp8 row with a bf16 rotary part, whatever `kv_dtype` says.
+    """Derive the groups; keys and values share one fp8 row with a bf16 rotary part, whatever `kv_dtype` says.
 
     Source: arXiv 2606.19348 for the architecture, vLLM for the byte layouts.
     """
@@ -121,7 +121,9 @@ def _rotary(config: ModelConfig, width: int) -> int:
         config.missing("qk_rope_head_dim", hint="partial_rotary_factor serves too")
     share = config.values["partial_rotary_factor"]
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        config.refuse("partial_rotary_factor", "is no share of a head", got=share, expected="above 0, at most 1")
+        config.refuse(
+            "partial_rotary_factor", "is no share of a head", got=share, expected="above 0, at most 1"
+        )
     return int(width * share)
 
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from hitproof.rules.attention_families import interleaved, latent_with_index, linear_hybrid, plain, sliding
 from hitproof.rules.deepseek_v4_family import compressed
+from hitproof.rules.group_layouts import manifest
 from hitproof.rules.model_config import ModelConfig, read_config
 from hitproof.spec.errors import HitproofError, Position, ProfileError
 from hitproof.spec.profile import MAX_LAYERS, Constant, Group, Profile
@@ -80,7 +81,7 @@ def profile_from_config(
                 "layers": layers,
                 "sources": [file[-200:]],
                 "constants": constants,
-                "groups": [group.model_dump() for group in groups],
+                "groups": [group.model_dump() for group in (*groups, manifest(layers))],
             }
         )
     except HitproofError:

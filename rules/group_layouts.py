@@ -13,6 +13,7 @@ __all__ = [
     "compressor_state",
     "entries",
     "full_kv",
+    "manifest",
     "recurrent_state",
     "routing_index",
     "shared_constants",
@@ -59,7 +60,9 @@ class Row:
         return f"{self.how} = {self.size:,} B, x {layers} layers = {self.size * layers:,}{page}{padded}"
 
 
-def shared_constants(*, window: int = 1, windowed_layers: int = 0, recurrent: bool = False) -> dict[str, Constant]:
+def shared_constants(
+    *, window: int = 1, windowed_layers: int = 0, recurrent: bool = False
+) -> dict[str, Constant]:
     """Constants that hold for all groups of a model.
 
     Each stacked windowed layer lets a token see `window - 1` tokens further back, so an exact warm-up
@@ -81,7 +84,13 @@ def full_kv(group_id: str, layers: Sequence[int], row: Row, *, has_v: bool) -> G
 
 def tail(layers: Sequence[int], row: Row, *, window: int, has_v: bool) -> Group:
     """The last rows before a boundary; its peer is the boundary record."""
-    constants = {"window": window, "row_tokens": 1, **row.constants(len(layers)), "has_v": has_v, "scaled": row.scaled}
+    constants = {
+        "window": window,
+        "row_tokens": 1,
+        **row.constants(len(layers)),
+        "has_v": has_v,
+        "scaled": row.scaled,
+    }
     peers = {"boundary": "window_boundary"}
     return _group("window", "uncompressed_tail", layers, constants, peers, row.note(len(layers)))
 
@@ -94,13 +103,27 @@ def boundary(layers: Sequence[int], *, window: int) -> Group:
 
 def entries(group_id: str, layers: Sequence[int], row: Row, *, ratio: int, has_v: bool) -> Group:
     """One compressed row for every `ratio` tokens."""
-    constants = {"ratio": ratio, "row_tokens": ratio, **row.constants(len(layers)), "has_v": has_v, "scaled": row.scaled}
+    constants = {
+        "ratio": ratio,
+        "row_tokens": ratio,
+        **row.constants(len(layers)),
+        "has_v": has_v,
+        "scaled": row.scaled,
+    }
     return _group(group_id, "compressed_global", layers, constants, note=row.note(len(layers)))
 
 
-def routing_index(group_id: str, layers: Sequence[int], row: Row, *, ratio: int, top_k: int, kv: str) -> Group:
+def routing_index(
+    group_id: str, layers: Sequence[int], row: Row, *, ratio: int, top_k: int, kv: str
+) -> Group:
     """Index keys over the rows of the group `kv`; `top_k` counts rows."""
-    constants = {"ratio": ratio, "row_tokens": ratio, "top_k": top_k, **row.constants(len(layers)), "scaled": row.scaled}
+    constants = {
+        "ratio": ratio,
+        "row_tokens": ratio,
+        "top_k": top_k,
+        **row.constants(len(layers)),
+        "scaled": row.scaled,
+    }
     return _group(group_id, "routing_index", layers, constants, {"kv": kv}, row.note(len(layers)))
 
 
@@ -128,6 +151,12 @@ def recurrent_state(group_id: str, layers: Sequence[int], state: Row) -> Group:
         "stride": state.stride,
     }
     return _group(group_id, "recurrent_state", layers, constants, note=state.note(len(layers)))
+
+
+def manifest(layers: int) -> Group:
+    """The record of a prefix in slower storage, over all layers; members of every group are named in it."""
+    note = "what a prefix in slower storage consists of; without it nothing comes back from there"
+    return _group("prefix_manifest", "demoted_prefix", range(layers), {}, note=note)
 
 
 def _group(

@@ -44,6 +44,10 @@ def read_config(path: Path) -> Mapping[str, object]:
             _too_large(where, status.st_size)
         with path.open("rb") as stream:
             data = stream.read(MAX_CONFIG_BYTES + 1)
+    except HitproofError:
+        raise
+    except ValueError as error:
+        raise MissingFileError("the file's name cannot be used", where=where) from error
     except OSError as error:
         raise MissingFileError(f"the file cannot be read: {error.strerror}", where=where) from error
     if len(data) > MAX_CONFIG_BYTES:
@@ -56,7 +60,10 @@ def read_config(path: Path) -> Mapping[str, object]:
 
 def _too_large(where: Position, size: int) -> Never:
     raise InputTooLargeError(
-        "the model configuration is too large", where=where, got=size, expected=f"at most {MAX_CONFIG_BYTES} bytes"
+        "the model configuration is too large",
+        where=where,
+        got=size,
+        expected=f"at most {MAX_CONFIG_BYTES} bytes",
     )
 
 
@@ -196,7 +203,10 @@ class ModelConfig:
     def missing(self, key: str, *, hint: str | None = None) -> Never:
         """Refuse for want of a key; always raises ProfileError."""
         raise ProfileError(
-            f"the configuration lacks the key {self.path}{key}", where=Position(self.file), expected=key, hint=hint
+            f"the configuration lacks the key {self.path}{key}",
+            where=Position(self.file),
+            expected=key,
+            hint=hint,
         )
 
     def refuse(

@@ -84,6 +84,7 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
         kernel=vocabulary.facts["kernel"],
         group=vocabulary.facts["group"],
         group_defaults=vocabulary.defaults,
+        environment=vocabulary.environment,
         door=tuple(name for name, _ in vocabulary.door),
         engine_owned=frozenset(name for name, _ in vocabulary.engine_owned),
         objects=objects,
@@ -111,7 +112,9 @@ def _repairs(
     for tree, declared in source.repair_parts():
         at = Places(tree)
         if declared.repair in found:
-            raise DuplicateError(f"repair {declared.repair} stands twice", where=at("repair"), rule=declared.repair)
+            raise DuplicateError(
+                f"repair {declared.repair} stands twice", where=at("repair"), rule=declared.repair
+            )
         found[declared.repair] = _repair(declared, vocabulary, known, objects, roles, at)
     return found
 
@@ -176,7 +179,9 @@ def _flag(declared: FlagDecl, scopes: Scopes, objects: list[str], at: Places, i:
     where = at("flags", i, "unless")
     names = objects if declared.over == "segment" else ["*"]
     unless = {
-        name: parse_condition(str(declared.unless), scopes.flag(declared.over, name), where=where, rule=declared.id)
+        name: parse_condition(
+            str(declared.unless), scopes.flag(declared.over, name), where=where, rule=declared.id
+        )
         for name in names
     }
     return Flag(declared.id, declared.over, unless, where)
@@ -193,5 +198,3 @@ def _check_joint(objects: Mapping[str, object], joint: Mapping[str, str]) -> Non
                     got=option.joint,
                     hint=suggest(option.joint, joint),
                 )
-
-

@@ -8,10 +8,10 @@ from graphlib import CycleError, TopologicalSorter
 
 from hitproof.rules.resolve_effect import EffectReader
 from hitproof.rules.scopes import Scopes
-from hitproof.rules.vocabulary import Places, Vocabulary
-from hitproof.spec.condition import Node, Scope, parse_condition
+from hitproof.rules.vocabulary import Places, Vocabulary, token_fact
+from hitproof.spec.condition import Extreme, Node, Ref, Scope, parse_condition
 from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
-from hitproof.spec.facts import Fact
+from hitproof.spec.facts import TOKENS, Fact
 from hitproof.spec.rulebook import (
     PSEUDO_SOURCES,
     Check,
@@ -65,7 +65,7 @@ def resolve_objects(
         _register(name, decl, at_object, vocabulary, scopes)
     reader = _ObjectReader(parts, vocabulary, scopes, repairs, every, lenient)
     objects = {name: reader.read(name, decl, at_object) for name, (decl, at_object) in declared.items()}
-    dispositions = {name: tuple(reader.dispositions(name)) for name in declared}
+    dispositions = {name: tuple(reader.dispositions(name, *placed)) for name, placed in declared.items()}
     return objects, dispositions
 
 
@@ -88,7 +88,9 @@ def _check_peers(declared: Mapping[str, tuple[ObjectDecl, _Placed]]) -> None:
     except CycleError as error:
         circle = " -> ".join(error.args[1])
         raise SchemaError(
-            f"peers form a circle: {circle}", where=declared[error.args[1][0]][1]("peers"), rule=error.args[1][0]
+            f"peers form a circle: {circle}",
+            where=declared[error.args[1][0]][1]("peers"),
+            rule=error.args[1][0],
         ) from error
 
 
@@ -104,10 +106,21 @@ def _register(name: str, decl: ObjectDecl, at: _Placed, vocabulary: Vocabulary, 
     facts: dict[str, Fact] = dict(vocabulary.facts["segment"])
     for fact, one in decl.facts.items():
         if fact in facts:
-            raise DuplicateError(f"every segment has a fact '{fact}' already", where=at("facts", fact), rule=name)
+            raise DuplicateError(
+                f"every segment has a fact '{fact}' already", where=at("facts", fact), rule=name
+            )
         facts[fact] = vocabulary.fact(fact, one, at("facts", fact), f"{name}.{fact}")
     peers = {role: (peer,) if isinstance(peer, str) else tuple(peer) for role, peer in decl.peers.items()}
     scopes.register(name, decl.form, facts, peers)
+
+
+def _shared_needs(decl: ObjectDecl, needs: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Within one piece of a span object, `needs.first` and `needs.to` are cut to the piece's share."""
+    if decl.pieces != "span":
+        return needs
+    first, to = token_fact("share.first"), token_fact("share.to")
+    cut = {"first": Extreme("max", (needs["first"], Ref(first.name, first)))}
+    return {**needs, **cut, "to": Extreme("min", (needs["to"], Ref(to.name, to)))}
 
 
 class _ObjectReader:
@@ -136,11 +149,16 @@ class _ObjectReader:
         facts = self.scopes.objects[name]
         needs = {
             need: parse_condition(
-                str(text), self.scopes.geometry(name), expect="number", where=at("needs", need), rule=name
+                str(text), self.scopes.geometry(name), expect=TOKENS, where=at("needs", need), rule=name
             )
             for need, text in decl.needs.items()
         }
-        scope = self.scopes.rule(name, needs)
+        for need in ("first", "to"):
+            if need not in needs:
+                raise SchemaError(
+                    f"an object needs `needs.{need}`", where=at("needs"), rule=name, expected=need
+                )
+        scope = self.scopes.rule(name, _shared_needs(decl, needs))
         checks = self._checks(name, decl, at, scope)
         return ObjectRules(
             name=name,
@@ -165,15 +183,18 @@ class _ObjectReader:
             where=at(),
         )
 
-    def dispositions(self, name: str) -> Iterable[Disposition]:
+    def dispositions(self, name: str, own: ObjectDecl, at_own: _Placed) -> Iterable[Disposition]:
+        """The object's own dispositions first, then those of every object."""
         scope = self.scopes.rule(name, {})
-        for decl, at in self.every:
+        for decl, at in [(own, at_own), *self.every]:
             for i, one in enumerate(decl.disposition):
                 where = at("disposition", i, "when")
                 when = self._condition(one.when, scope, where, f"{name}/{one.id}", known="any")
                 yield Disposition(one.id, name, when, one.then, where)
 
-    def _condition(self, text: object, scope: Scope, where: Position, rule: str, known: str = "positive") -> Node:
+    def _condition(
+        self, text: object, scope: Scope, where: Position, rule: str, known: str = "positive"
+    ) -> Node:
         allow = "any" if self.lenient else known
         return parse_condition(str(text), scope, where=where, rule=rule, allow_known=allow)  # type: ignore[arg-type]
 
@@ -202,7 +223,9 @@ class _ObjectReader:
         self, fact: Fact, value: object, scope: Scope, where: Position, rule: str
     ) -> Node | tuple[Node, ...] | str:
         if isinstance(value, list):
-            return tuple(parse_condition(str(v), scope, expect="number", where=where, rule=rule) for v in value)
+            return tuple(
+                parse_condition(str(v), scope, expect="number", where=where, rule=rule) for v in value
+            )
         text = str(value)
         if fact.type.kind == "identity" and "." not in text:
             return text
@@ -214,7 +237,10 @@ class _ObjectReader:
             return Resumable("any")
         if (declared.every is None) == (declared.stored is None):
             raise SchemaError(
-                "resumable takes either `every` or `stored`", where=at("resumable"), rule=name, expected="one of them"
+                "resumable takes either `every` or `stored`",
+                where=at("resumable"),
+                rule=name,
+                expected="one of them",
             )
         if declared.every is not None:
             where = at("resumable", "every")
@@ -270,19 +296,26 @@ class _ObjectReader:
             for i, option in enumerate(every.recovery)
         ]
         declared += [
-            (option, _Placed(at.at, (*at.path, "recovery", i)), False) for i, option in enumerate(decl.recovery)
+            (option, _Placed(at.at, (*at.path, "recovery", i)), False)
+            for i, option in enumerate(decl.recovery)
         ]
         for option, place, inherited in declared:
             rule = f"{name}/{option.id}"
             if not self.lenient and any(option.id == other.id for other in found):
-                raise DuplicateError(f"option {rule} stands twice", where=place("id"), rule=rule, got=option.id)
+                raise DuplicateError(
+                    f"option {rule} stands twice", where=place("id"), rule=rule, got=option.id
+                )
             found.append(self._option(name, option, place, scope, checks, effects, inherited=inherited))
         return tuple(found)
 
     def effects_of(self, name: str, where: Position, rule: str) -> tuple[EffectDecl, _Placed]:
         if name not in self.effects:
             raise ReferenceNameError(
-                f"'{name}' is no shared effect", where=where, rule=rule, got=name, hint=suggest(name, self.effects)
+                f"'{name}' is no shared effect",
+                where=where,
+                rule=rule,
+                got=name,
+                hint=suggest(name, self.effects),
             )
         return self.effects[name]
 
@@ -365,7 +398,9 @@ class _ObjectReader:
                 place = _Placed(at, ("transitions", i))
                 rule = f"{name}/{decl.id}"
                 if decl.id in seen:
-                    raise DuplicateError(f"transition {decl.id} stands twice", where=place("id"), rule=decl.id)
+                    raise DuplicateError(
+                        f"transition {decl.id} stands twice", where=place("id"), rule=decl.id
+                    )
                 seen.add(decl.id)
                 for j, wanted in enumerate(decl.objects or ()):
                     if wanted not in self.scopes.objects:
@@ -380,7 +415,9 @@ class _ObjectReader:
                 yield Transition(
                     id=decl.id,
                     object=name,
-                    sources=tuple(self._form(name, f, place("from", j), rule) for j, f in enumerate(decl.from_)),
+                    sources=tuple(
+                        self._form(name, f, place("from", j), rule) for j, f in enumerate(decl.from_)
+                    ),
                     target=self._form(name, decl.to, place("to"), rule),
                     pins=decl.pins,
                     owner=decl.owner,

@@ -12,9 +12,18 @@ from pathlib import Path
 from hitproof.spec.errors import MissingFileError, Position, ReferenceNameError, SchemaError, UsageError
 from hitproof.spec.rulefile import RepairFile, RulebookFile, RuleFile
 from hitproof.spec.yaml_tree import Mapping as TreeMapping
-from hitproof.spec.yaml_tree import Node, Scalar, Sequence, expect_text_list, parse_tree, plain, read_tree, validate
+from hitproof.spec.yaml_tree import (
+    Node,
+    Scalar,
+    Sequence,
+    expect_text_list,
+    parse_tree,
+    plain,
+    read_tree,
+    validate,
+)
 
-__all__ = ["RuleSource", "embedded_rulebooks", "read_source"]
+__all__ = ["RuleSource", "embedded_rulebooks", "read_source", "rulebook_folder"]
 
 ROOT_FILE = "rulebook.yaml"
 MAX_FILES = 200
@@ -86,7 +95,7 @@ def read_source(name_or_path: str | Path) -> RuleSource:
         UsageError: An include circle, or too many files.
         HitproofError: A file cannot be read.
     """
-    folder = _folder(name_or_path)
+    folder = rulebook_folder(name_or_path)
     found: dict[str, Node] = {}
     _include(folder, folder / ROOT_FILE, found, ())
     own = folder / "repairs"
@@ -95,7 +104,12 @@ def read_source(name_or_path: str | Path) -> RuleSource:
     return RuleSource(name=folder.name, files=found, repairs=repairs)
 
 
-def _folder(name_or_path: str | Path) -> Path:
+def rulebook_folder(name_or_path: str | Path) -> Path:
+    """The folder of a rulebook, named or given as a path.
+
+    Raises:
+        MissingFileError: There is none.
+    """
     if str(name_or_path) in embedded_rulebooks():
         return Path(str(files("hitproof.rules"))) / str(name_or_path)
     path = Path(name_or_path)
@@ -123,7 +137,9 @@ def _include(folder: Path, path: Path, found: dict[str, Node], open_files: tuple
     tree = read_tree(path)
     found[name] = tree
     if not isinstance(tree, TreeMapping):
-        raise SchemaError("a rule file is a mapping", where=tree.where, expected="sections such as `objects:`")
+        raise SchemaError(
+            "a rule file is a mapping", where=tree.where, expected="sections such as `objects:`"
+        )
     entry = tree.entries.get("include")
     for item in expect_text_list(entry[1], "include") if entry else ():
         target = (path.parent / item).resolve()
@@ -197,7 +213,9 @@ def _grown(value: object, at: Node) -> Node:
 
 def _moved(node: Node, where: Position) -> Node:
     if isinstance(node, TreeMapping):
-        return TreeMapping(where, {key: (where, _moved(child, where)) for key, (_, child) in node.entries.items()})
+        return TreeMapping(
+            where, {key: (where, _moved(child, where)) for key, (_, child) in node.entries.items()}
+        )
     if isinstance(node, Sequence):
         return Sequence(where, tuple(_moved(child, where) for child in node.items))
     return replace(node, where=where, content=where) if isinstance(node, Scalar) else node

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
-from hitproof.spec.facts import BOOL, TOKENS, Fact, declare_fact
+from hitproof.spec.facts import BOOL, TOKENS, Fact, Value, admit, declare_fact
 from hitproof.spec.rulefile import FactDecl, RuleFile
 from hitproof.spec.yaml_tree import Mapping as TreeMapping
 from hitproof.spec.yaml_tree import Node, Scalar, Sequence, suggest
@@ -44,6 +44,7 @@ class Vocabulary:
     facts: dict[str, dict[str, Fact]] = field(default_factory=lambda: {scope: {} for scope in SCOPES})
     healthy: dict[str, tuple[object, Position]] = field(default_factory=dict)
     defaults: dict[str, int | bool] = field(default_factory=dict)
+    environment: dict[str, Value] = field(default_factory=dict)
     fact_sets: dict[str, tuple[tuple[str, ...], Position]] = field(default_factory=dict)
     door: list[tuple[str, Position]] = field(default_factory=list)
     engine_owned: list[tuple[str, Position]] = field(default_factory=list)
@@ -58,7 +59,11 @@ class Vocabulary:
         key = f"{kind} {name}"
         if key in self.places:
             raise DuplicateError(
-                f"{key} stands twice", where=where, rule=name, got=name, expected=f"once; first at {self.places[key]}"
+                f"{key} stands twice",
+                where=where,
+                rule=name,
+                got=name,
+                expected=f"once; first at {self.places[key]}",
             )
         self.places[key] = where
 
@@ -76,7 +81,9 @@ class Vocabulary:
             rule=rule,
         )
 
-    def expand(self, names: Iterable[str], known: Iterable[str], where: Position, rule: str) -> frozenset[str]:
+    def expand(
+        self, names: Iterable[str], known: Iterable[str], where: Position, rule: str
+    ) -> frozenset[str]:
         """Fact names with fact sets put in place of their names.
 
         Raises:
@@ -113,11 +120,15 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
         for name, members in part.enums.items():
             found.claim("enum", name, at("enums", name))
             if len(set(members)) != len(members) or not members:
-                raise SchemaError("members of an enum differ", where=at("enums", name), rule=name, got=members)
+                raise SchemaError(
+                    "members of an enum differ", where=at("enums", name), rule=name, got=members
+                )
             found.enums[name] = tuple(members)
     for needed in ("form", "tier"):
         if needed not in found.enums:
-            raise SchemaError(f"the rulebook declares no enum `{needed}`", where=parts[0][0].where, expected=needed)
+            raise SchemaError(
+                f"the rulebook declares no enum `{needed}`", where=parts[0][0].where, expected=needed
+            )
     for tree, part in parts:
         at = Places(tree)
         for scope in SCOPES:
@@ -126,8 +137,12 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
                 where = at(scope, name)
                 found.claim(f"{scope} fact", name, where)
                 found.facts[scope][name] = found.fact(name, decl, where, f"{scope}.{name}")
-                if isinstance(decl, FactDecl) and decl.healthy is not None:
+                if scope == "segment" and isinstance(decl, FactDecl) and decl.healthy is not None:
                     found.healthy[name] = (decl.healthy, at(scope, name, "healthy"))
+                elif scope != "group":
+                    found.environment[f"{scope}.{name}"] = _usual(
+                        found.facts[scope][name], decl, at(scope, name)
+                    )
                 if isinstance(decl, FactDecl) and isinstance(decl.default, int):
                     found.defaults[name] = decl.default
         for name, members in part.fact_sets.items():
@@ -137,6 +152,23 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
         found.engine_owned += [(name, at("engine_owned", i)) for i, name in enumerate(part.engine_owned)]
     _check_names(found)
     return found
+
+
+def _usual(fact: Fact, declared: FactDecl | str, where: Position) -> Value:
+    """Value of a request, run-time or kernel fact in a scenario that does not name it; identities get their name."""
+    given = None if isinstance(declared, str) else declared.healthy
+    if given is None:
+        return fact.name if fact.type.kind == "identity" else None
+    value = admit(fact, given)
+    if value is None:
+        raise SchemaError(
+            "the healthy value does not fit the fact",
+            where=where,
+            rule=fact.name,
+            got=given,
+            expected=fact.type,
+        )
+    return value
 
 
 def _check_names(found: Vocabulary) -> None:

@@ -23,10 +23,10 @@ from pydantic import (
 from hitproof.spec.errors import ProfileError
 
 __all__ = [
-    "MAX_LAYERS",
-    "OBJECTS",
     "Constant",
     "Group",
+    "MAX_LAYERS",
+    "OBJECTS",
     "ObjectName",
     "Profile",
     "expand_layers",
@@ -114,11 +114,15 @@ def _span(entry: object) -> range:
     elif isinstance(entry, str) and (match := _RANGE.fullmatch(entry)):
         first, last = int(match[1]), int(match[2])
     else:
-        shown = entry if isinstance(entry, str) else type(entry).__name__
-        raise ProfileError("a layer is a number or a range such as 0-4", got=shown)
+        raise ProfileError(
+            "a layer is a number or a range such as 0-4",
+            got=entry if isinstance(entry, str) else type(entry).__name__,
+        )
     if not 0 <= first <= last < MAX_LAYERS:
-        shown = entry if abs(first) < 2**63 else "a larger number"
-        raise ProfileError(f"layers run upwards between 0 and {MAX_LAYERS - 1}", got=shown)
+        raise ProfileError(
+            f"layers run upwards between 0 and {MAX_LAYERS - 1}",
+            got=entry if abs(first) < 2**63 else "a larger number",
+        )
     return range(first, last + 1)
 
 
@@ -135,7 +139,9 @@ _Constants = Annotated[
     Field(max_length=64),
 ]
 _Layers = Annotated[
-    tuple[int, ...], BeforeValidator(expand_layers, json_schema_input_type=list[int | str]), Field(min_length=1)
+    tuple[int, ...],
+    BeforeValidator(expand_layers, json_schema_input_type=list[int | str]),
+    Field(min_length=1),
 ]
 
 
@@ -152,8 +158,8 @@ class Group(BaseModel):
     object: ObjectName
     layers: _Layers
     constants: _Constants = Field(default_factory=dict)
-    peers: Annotated[Mapping[Annotated[_Name, AfterValidator(_not_scope)], _Name], Field(max_length=16)] = Field(
-        default_factory=dict
+    peers: Annotated[Mapping[Annotated[_Name, AfterValidator(_not_scope)], _Name], Field(max_length=16)] = (
+        Field(default_factory=dict)
     )
     note: _Text = ""
 

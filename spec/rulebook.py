@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hitproof.spec.condition import Node
 from hitproof.spec.errors import Position
-from hitproof.spec.facts import Fact
+from hitproof.spec.facts import Fact, Value
 
 __all__ = [
     "Assumption",
@@ -242,6 +242,7 @@ class Rulebook:
     kernel: Mapping[str, Fact]
     group: Mapping[str, Fact]
     group_defaults: Mapping[str, int | bool]
+    environment: Mapping[str, Value]
     door: tuple[str, ...]
     engine_owned: frozenset[str]
     objects: Mapping[str, ObjectRules]

@@ -45,7 +45,7 @@ class FactDecl(_Shape):
 
     type: str
     domain: tuple[int | float, int | float] | None = None
-    healthy: Expression | list[Expression] | None = None
+    healthy: Expression | float | list[Expression] | None = None
     default: int | bool | float | None = None
     because: Sentence | None = None
 
@@ -95,6 +95,16 @@ class ResumableDecl(_Shape):
     stored: Expression | None = None
 
 
+class DispositionDecl(_Shape):
+    """What becomes of a refused entry: the first rule whose condition is surely true decides; else it is kept."""
+
+    id: Name
+    when: Expression
+    then: Literal["keep", "purge", "quarantine"]
+    because: Sentence
+    source: Sentence
+
+
 class ObjectDecl(_Shape):
     """One kind of cache object: its home form, facts, needs at a length, checks and recovery options."""
 
@@ -114,16 +124,7 @@ class ObjectDecl(_Shape):
     inherits: list[Name] | None = None
     checks: list[CheckDecl] = []
     recovery: list[OptionDecl] = []
-
-
-class DispositionDecl(_Shape):
-    """What becomes of a refused entry: the first rule whose condition is surely true decides; else it is kept."""
-
-    id: Name
-    when: Expression
-    then: Literal["keep", "purge", "quarantine"]
-    because: Sentence
-    source: Sentence
+    disposition: list[DispositionDecl] = []
 
 
 class EveryObjectDecl(_Shape):

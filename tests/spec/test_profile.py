@@ -20,7 +20,9 @@ def group(group_id: str, **fields: Any) -> dict[str, Any]:
 
 def profile(*groups: dict[str, Any], **fields: Any) -> Profile:
     """A profile of two layers with these groups."""
-    return Profile.model_validate({"profile": "tiny", "title": "Tiny", "layers": 2, "groups": list(groups), **fields})
+    return Profile.model_validate(
+        {"profile": "tiny", "title": "Tiny", "layers": 2, "groups": list(groups), **fields}
+    )
 
 
 class TestExpandLayers:
@@ -63,7 +65,9 @@ class TestExpandLayers:
         with pytest.raises(ProfileError):
             expand_layers(entries)
 
-    @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=9))
+    @given(
+        st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=9)
+    )
     def test_no_input_raises_anything_else(self, entries: object) -> None:
         """Whatever is given, the answer is sorted layers without doubles, or a typed error."""
         try:
@@ -124,7 +128,7 @@ class TestGroup:
     def test_a_group_cannot_be_changed(self) -> None:
         """Profiles are values."""
         with pytest.raises(ValidationError):
-            Group.model_validate(group("g")).id = "other"  # type: ignore[misc]
+            Group.model_validate(group("g")).id = "other"
 
 
 class TestProfile:
@@ -174,7 +178,9 @@ class TestProfile:
     def test_a_groups_constants_win_over_the_models(self) -> None:
         """Model-wide constants are inherited, a group's own replace them, layers are counted."""
         tiny = profile(
-            group("a", constants={"ranks": 2}), group("b", layers=[1]), constants={"ranks": 1, "warmable": True}
+            group("a", constants={"ranks": 2}),
+            group("b", layers=[1]),
+            constants={"ranks": 1, "warmable": True},
         )
         assert {"ranks": 2, "warmable": True, "layer_count": 2} == tiny.constants_of("a")
         assert {"ranks": 1, "warmable": True, "layer_count": 1} == tiny.constants_of(tiny.group("b"))

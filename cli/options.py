@@ -1,0 +1,33 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["DEFAULT_RULEBOOK", "DebugOption", "Format", "FormatOption", "OutOption", "ProfileOption", "RulebookArgument"]
+
+DEFAULT_RULEBOOK = "mixed_attention"
+
+
+class Format(StrEnum):
+    """How a command answers."""
+
+    text = "text"
+    json = "json"
+
+
+RulebookArgument = Annotated[
+    str,
+    typer.Argument(metavar="RULEBOOK", help="An embedded rulebook's name, a folder, or a rulebook.yaml."),
+]
+FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for programs.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]
+ProfileOption = Annotated[
+    list[str] | None,
+    typer.Option("--profile", help="A shipped profile's name or a file; again for more. [default: all]"),
+]

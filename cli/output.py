@@ -1,0 +1,131 @@
+"""What the commands write: results to stdout, messages to stderr, files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hitproof.spec.errors import MissingFileError, Position
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["clean", "console", "plain_data", "show", "table", "write_file", "write_json", "write_line", "write_text"]
+
+PIPE_WIDTH = 120
+"""Columns of a table that no terminal shows."""
+
+
+def clean(text: str) -> str:
+    """The text with every character that could steer a terminal made visible; line ends stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def plain_data(value: Any) -> Any:
+    """The value as JSON has it: sets sorted, tuples as lists, what is endless or no number as null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain_data(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain_data, value), key=lambda item: (str(type(item)), item))
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON document to stdout."""
+    write_line(sys.stdout, json.dumps(plain_data(value), indent=2, allow_nan=False))
+
+
+def write_text(text: str) -> None:
+    """Write text to stdout as it is, but for what could steer a terminal."""
+    write_line(sys.stdout, clean(text.rstrip("\n")))
+
+
+def write_line(stream: TextIO, text: str) -> None:
+    """Write a line; a reader who has gone away does not change the command's answer."""
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        # Python flushes the streams once more at exit, which must not fail again.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except UnicodeEncodeError:
+        safe = text.encode(stream.encoding or "ascii", "backslashreplace").decode(stream.encoding or "ascii")
+        write_line(stream, safe)
+
+
+def console(*, to_stderr: bool = False) -> Console:
+    """A console without colours off a terminal, or where `NO_COLOR` is set."""
+    from rich.console import Console
+
+    stream = sys.stderr if to_stderr else sys.stdout
+    made = Console(file=stream, highlight=False, markup=False, emoji=False)
+    if not made.is_terminal:
+        made.width = PIPE_WIDTH
+    return made
+
+
+def show(*parts: RenderableType) -> None:
+    """Write texts and tables to stdout; text may carry control characters of a user's file."""
+    screen = console()
+    with screen.capture() as captured:
+        for part in parts:
+            if isinstance(part, str):
+                screen.print(clean(part), soft_wrap=True)
+            else:
+                screen.print(part)
+    write_line(sys.stdout, captured.get().rstrip("\n"))
+
+
+def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:
+    """A table of texts; what is None stays empty."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(clean(title)), title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for heading in headings:
+        made.add_column(Text(heading), overflow="fold")
+    for row in rows:
+        made.add_row(*(Text("" if cell is None else clean(str(cell))) for cell in row))
+    return made
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that appears whole, or stays as it was.
+
+    Raises:
+        MissingFileError: It cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            with open(temporary, "x", encoding="utf-8", newline="\n") as stream:
+                stream.write(text if text.endswith("\n") else text + "\n")
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise MissingFileError(
+            "the file cannot be written",
+            where=Position(str(path)),
+            got=reason,
+            expected="a writable folder and a file's name",
+        ) from error

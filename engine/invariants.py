@@ -1,0 +1,43 @@
+"""The machine's invariants, checked on a state: what the verifier proves, an integrity check can also ask."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from hitproof.engine.decide import Engine
+from hitproof.engine.state import Resolved
+from hitproof.spec.condition import interpret
+from hitproof.spec.facts import Value
+
+__all__ = ["violated_invariants"]
+
+UNOWNED = ("discarded", "demoted", "quarantined")
+"""Forms in which a segment owns no device block."""
+
+
+def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
+    """Ids of the invariants that do not surely hold.
+
+    Pair invariants are asked of every two segments that own a device block, used ones of every segment in its home
+    form, run-time ones of the run time where all that they read is known.
+    """
+    violated: set[str] = set()
+    groups = {group.id: group for group in engine.bound.groups}
+    segments = [segment for pieces in state.pieces.values() for segment in pieces]
+    owners = [s for s in segments if s.form not in UNOWNED and groups[s.group].constants.get("has_bytes")]
+    for invariant in engine.bound.invariants:
+        if invariant.over == "pair":
+            for one, other in combinations(owners, 2):
+                if not _pair_holds(invariant.require[groups[one.group].object], one, other, groups):
+                    violated.add(invariant.id)
+    return sorted(violated)
+
+
+def _pair_holds(require: Any, one: Any, other: Any, groups: dict[str, Any]) -> bool:
+    env: dict[str, Value] = {
+        **one.as_dict("self."),
+        **other.as_dict("other."),
+        "same_object": groups[one.group].object == groups[other.group].object,
+    }
+    return interpret(require, env) is True

@@ -1,0 +1,203 @@
+"""Runs scenarios on the real engine: builds segments, plays events, decides, and compares with what was expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hitproof.engine.decide import Engine
+from hitproof.engine.event import EventContext
+from hitproof.engine.healthy import healthy_segment
+from hitproof.engine.invariants import violated_invariants
+from hitproof.engine.machine import FormMachine
+from hitproof.engine.state import Resolved
+from hitproof.spec.bound import BoundGroup, BoundRulebook
+from hitproof.spec.decision import Decision
+from hitproof.spec.errors import ReferenceNameError
+from hitproof.spec.scenario import Scenario, ScenarioResult
+
+__all__ = ["ScenarioRun", "run_scenario"]
+
+
+USUAL_ADDRESS = 9 * 2**17
+"""Segments that do not state an address lie at multiples of this, one each; it suits every alignment in use."""
+
+
+class ScenarioRun:
+    """One scenario set up on a bound rulebook."""
+
+    def __init__(self, bound: BoundRulebook, scenario: Scenario, engine: Engine | None = None) -> None:
+        self.bound, self.scenario = bound, scenario
+        self.engine = engine or Engine(bound)
+        self.machine = FormMachine(bound, self.engine.types)
+        types = self.engine.types
+        usual = bound.rulebook.environment
+        self.request = self._carrier("request", {**_of(usual, "request."), **scenario.request})
+        self.runtime = self._carrier("runtime", {**_of(usual, "runtime."), **scenario.runtime})
+        self.kernels = {
+            group.id: self._carrier(
+                "kernel",
+                {**_of(usual, "kernel."), **scenario.kernel, **scenario.kernels.get(group.id, {})},
+            )
+            for group in bound.groups
+        }
+        self.segments: dict[str, Any] = {}
+        self.groups = {group.id: group for group in bound.groups}
+        self._build(types)
+        self.refused: int | None = None
+        self._play()
+
+    def state(self) -> Resolved:
+        """The resolved state after the events."""
+        pieces: dict[str, list[Any]] = {group.id: [] for group in self.bound.groups}
+        for segment in self.segments.values():
+            pieces[segment.group].append(segment)
+        matched = max((s.matched for s in self.segments.values() if s.matched is not None), default=0)
+        return Resolved(self.request, self.runtime, self.kernels, pieces, matched)
+
+    def decide(self) -> Decision:
+        """The engine's decision on the state after the events."""
+        return self.engine.decide(self.state())
+
+    def accepted_at(self, length: int) -> bool:
+        """Whether every mandatory group accepts this length without repair."""
+        outcome = self.engine.outcome(self.state(), [None] * len(self.engine.groups), length)
+        return outcome.clean and not outcome.steps
+
+    def _carrier(self, scope: str, values: dict[str, Any]) -> Any:
+        try:
+            return self.engine.types.make(scope, {name: _value(value) for name, value in values.items()})
+        except AttributeError as error:
+            raise ReferenceNameError(
+                f"'{error}' is no fact of the {scope}", rule=self.scenario.scenario, got=str(error)
+            ) from error
+
+    def _build(self, types: Any) -> None:
+        declared = {}
+        for one in self.scenario.segments:
+            if one.group not in self.groups:
+                raise ReferenceNameError(
+                    f"'{one.group}' is no group of the profile",
+                    rule=self.scenario.scenario,
+                    got=one.group,
+                    expected=", ".join(self.groups),
+                )
+            declared.setdefault(one.group, []).append(one)
+        for group in self.bound.groups:
+            for one in declared.get(group.id, ()):
+                facts = {name: _value(value) for name, value in one.facts.items()}
+                if not one.blank and "address" in group.facts:
+                    facts.setdefault("address", (len(self.segments) + 1) * USUAL_ADDRESS)
+                try:
+                    if one.blank:
+                        self.segments[one.id] = types.segment_of(group.id, facts)
+                    else:
+                        self.segments[one.id] = healthy_segment(
+                            types, group, facts, self._context(group), self._peers(group)
+                        )
+                except AttributeError as error:
+                    raise ReferenceNameError(
+                        f"'{error}' is no fact of {group.object}", rule=f"{self.scenario.scenario}/{one.id}", got=str(error)
+                    ) from error
+
+    def _context(self, group: BoundGroup) -> dict[str, Any]:
+        return {"request": self.request, "runtime": self.runtime, "kernel": self.kernels[group.id]}
+
+    def _peers(self, group: BoundGroup) -> dict[str, Any]:
+        found = {}
+        for role, peer in group.peers.items():
+            held = [segment for segment in self.segments.values() if segment.group == peer]
+            if held:
+                found[role] = held[0]
+        return found
+
+    def _play(self) -> None:
+        for index, event in enumerate(self.scenario.events):
+            segment = self._segment(event.segment)
+            donor = None if event.donor is None else self._segment(event.donor)
+            sole = not any(
+                other is not segment and other.address == segment.address and other.form not in ("discarded", "demoted")
+                for other in self.segments.values()
+            )
+            context = EventContext(
+                runtime=self.runtime,
+                kernel=self.kernels[segment.group],
+                arguments={name: _value(value) for name, value in event.arguments.items()},
+                donor=donor,
+                sole=sole,
+            )
+            if not self.machine.fire(segment, event.trigger, context) and self.refused is None:
+                self.refused = index
+
+    def _segment(self, name: str) -> Any:
+        if name not in self.segments:
+            raise ReferenceNameError(
+                f"'{name}' is no segment of the scenario",
+                rule=self.scenario.scenario,
+                got=name,
+                expected=", ".join(self.segments),
+            )
+        return self.segments[name]
+
+
+def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
+    """Run a scenario and compare.
+
+    Raises:
+        HitproofError: The scenario names something that does not exist, or an event that is impossible.
+    """
+    run = ScenarioRun(bound, scenario)
+    expect = scenario.expect
+    decision = run.decide()
+    violated = violated_invariants(run.engine, run.state())
+    differences: list[str] = []
+
+    def compare(what: str, wanted: object, got: object) -> None:
+        if wanted is not None and wanted != got:
+            differences.append(f"{what}: expected {wanted}, got {got}")
+
+    compare("verdict", expect.verdict, decision.verdict)
+    compare("length", expect.length, decision.usable)
+    compare("logical", expect.logical, decision.logical)
+    compare("failed", _sorted(expect.failed), _sorted(decision.failed))
+    compare("plan", expect.plan, [f"{step.group}/{step.option}" for step in decision.plan])
+    compare("flags", _sorted(expect.flags), _sorted(decision.flags))
+    compare("dispositions", expect.dispositions, dict(decision.dispositions))
+    compare("violates", _sorted(expect.violates), _sorted(violated))
+    if expect.refused_event is not None or run.refused is not None:
+        if expect.refused_event != run.refused:
+            differences.append(f"refused event: expected {expect.refused_event}, got {run.refused}")
+    if expect.at is not None:
+        compare("accepted", expect.accepted, run.accepted_at(expect.at))
+    for path, wanted in (expect.facts or {}).items():
+        name, _, fact = path.partition(".")
+        got = getattr(run._segment(name), fact, None)
+        if _value(wanted) != got:
+            differences.append(f"{path}: expected {wanted}, got {got}")
+    return ScenarioResult(
+        scenario=scenario.scenario,
+        passed=not differences,
+        differences=differences,
+        decision=decision,
+        violated=sorted(violated),
+    )
+
+
+def reversed_options(engine: Engine) -> Engine:
+    """The same engine with every group's options in reverse order; a deterministic choice does not notice."""
+    twin = object.__new__(Engine)
+    twin.__dict__.update(engine.__dict__)
+    twin.groups = tuple(replace(group, options=group.options[::-1]) for group in engine.groups)
+    return twin
+
+
+def _of(values: Any, prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def _sorted(values: Any) -> Any:
+    return None if values is None else sorted(values)
+
+
+def _value(value: Any) -> Any:
+    return frozenset(value) if isinstance(value, list) else value

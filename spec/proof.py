@@ -1,0 +1,113 @@
+"""What the verifier answers, as data: verdicts a claim and profile, with counterexamples that replay."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from hitproof.spec.scenario import Scenario
+
+__all__ = [
+    "CLAIMS",
+    "ClaimResult",
+    "ClaimVerdict",
+    "Counterexample",
+    "MutantResult",
+    "SEMANTICS_VERSION",
+    "VerifyReport",
+    "joint_verdict",
+]
+
+SEMANTICS_VERSION = 1
+"""Grows when a rule file would mean something else than before."""
+
+CLAIMS = (
+    "sound",
+    "complete",
+    "deterministic",
+    "fail_closed",
+    "repair_sound",
+    "separation",
+    "intersection_satisfiable",
+    "static_graph",
+    "graph_covers_machine",
+)
+"""Claims that a rulebook must keep, in the order in which they are told."""
+
+ClaimVerdict = Literal["proved", "refuted", "unknown"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Counterexample(_Model):
+    """A state or a story in which the claim fails, and what the engine did with it.
+
+    Args:
+        sentence: What goes wrong, in plain words.
+        rule: Id of the rule concerned, `object/check` or `object/option`.
+        place: `file:line:column` of that rule.
+        scenario: A scenario that the engine replays; it passes exactly when the failure is real.
+        replayed: True where the engine was seen to do what the scenario says.
+    """
+
+    sentence: str
+    rule: str
+    place: str
+    scenario: Scenario | None
+    replayed: bool
+
+
+class ClaimResult(_Model):
+    """The verdict on one claim for one profile.
+
+    Args:
+        method: How it was decided.
+        assumptions: Ids of the rulebook's assumptions that the proof used, and of the proof model's own.
+        obligations: Number of solver questions.
+        witness: A state that the claim's premise allows: without one, nothing would have been said.
+        detail: Why a verdict is unknown, or what a proof covered.
+    """
+
+    id: str
+    verdict: ClaimVerdict
+    seconds: float
+    method: str
+    profile: str
+    sentence: str
+    assumptions: list[str]
+    obligations: int
+    witness: str | None = None
+    detail: str = ""
+    counterexample: Counterexample | None = None
+
+
+class MutantResult(_Model):
+    """A rulebook deliberately broken: the claim that must be refuted, and whether it was."""
+
+    id: str
+    claim: str
+    place: str
+    change: str
+    killed: bool
+    profile: str
+    result: ClaimResult
+
+
+class VerifyReport(_Model):
+    """All verdicts on one rulebook."""
+
+    rulebook: str
+    digest: str
+    verdict: ClaimVerdict
+    claims: list[ClaimResult]
+    mutants: list[MutantResult] = []
+
+
+def joint_verdict(verdicts: list[ClaimVerdict]) -> ClaimVerdict:
+    """`refuted` outranks `unknown`, which outranks `proved`; nothing at all is unknown."""
+    if "refuted" in verdicts:
+        return "refuted"
+    return "unknown" if "unknown" in verdicts or not verdicts else "proved"

@@ -1,0 +1,217 @@
+"""What the bytes of a segment really are, beside what its facts say, and when facts are truthful.
+
+`Truth` is a ghost: the engine never sees it. `truthful` is the invariant that ties facts to it; claims prove that every
+transition and repair keeps the invariant, and that an accepted segment then holds what a query reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from hitproof.verification.axioms.reading_sets import POSITIONAL, STATEFUL, reads, state_is_read
+from hitproof.verification.encode import Z3Fact
+from hitproof.verification.model import GroupModel
+
+__all__ = ["Truth", "held", "serves", "truthful"]
+
+IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
+READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout")
+NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "stride", "pool", "kv_generation")
+BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still", "wide")
+VERSIONS = (
+    "boundary_version", "compressor_version", "seed", "index_config", "kv_content", "version", "separators", "skipped",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Ghost values of one segment, by name; `fingerprint` is of the bytes now, `written` of the bytes at commit.
+
+    `lo`, `hi`: tokens whose rows are really there. `agree`: leading tokens of the key path that are the request's.
+    `origin`: the token of the first row. `states`: lengths for which a whole state exists.
+    """
+
+    values: dict[str, Any]
+
+    @classmethod
+    def fresh(cls, ctx: z3.Context, tag: str) -> Truth:
+        """A truth about which nothing is known."""
+        names: dict[str, Any] = {}
+        for name in (*NUMBERS, *IDENTITY, *READABLE, *VERSIONS, "fingerprint", "written", "window"):
+            names[name] = z3.Int(f"{tag}truth.{name}", ctx=ctx)
+        for name in BOOLEANS:
+            names[name] = z3.Bool(f"{tag}truth.{name}", ctx=ctx)
+        names["states"] = z3.Array(f"{tag}truth.states", z3.IntSort(ctx), z3.BoolSort(ctx))
+        return cls(names)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def but(self, **changes: Any) -> Truth:
+        """The same truth with some values replaced."""
+        return Truth({**self.values, **changes})
+
+
+def truthful(model: GroupModel, own: Any, truth: Truth, assumptions: frozenset[str]) -> list[tuple[str, Any]]:
+    """The invariant: each fact that is known agrees with the truth. Labelled clauses.
+
+    Args:
+        model: The group.
+        own: Source of the segment's facts, before or after a change.
+        truth: The ghost.
+        assumptions: Ids of the rulebook's assumptions; equal fingerprints tell of whole bytes only under
+            `fingerprints_tell`.
+    """
+    facts, ctx = model.group.facts, model.world.ctx
+    form = own("form").value
+    at_home = form == model.world.enums.member(facts["form"].type, model.group.home)
+    alive = z3.Or(
+        at_home, *(form == model.world.enums.member(facts["form"].type, f) for f in ("moving", "demoted"))
+    )
+    on_device = own("tier").value == model.world.enums.member(facts["tier"].type, "device")
+    clauses: list[tuple[str, Any]] = []
+
+    def say(label: str, premise: Any, needs: tuple[str, ...], conclusion: Any) -> None:
+        known = [own(name).known for name in needs]
+        clauses.append((label, z3.Implies(z3.And(premise, *known), conclusion)))
+
+    def fact(name: str) -> Any:
+        return own(name).value
+
+    say("committed", at_home, (), truth["committed"])
+    if "start" in facts:
+        say("span", alive, ("start", "end"), z3.And(truth["lo"] <= fact("start"), fact("end") <= truth["hi"], truth["origin"] == fact("start")))
+    for name in IDENTITY:
+        say(name, alive, (name,), truth[name] == fact(name))
+    say("matched", alive, ("matched",), fact("matched") <= truth["agree"])
+    for name in VERSIONS:
+        if name in facts:
+            say(name, alive, (name,), truth[name] == fact(name))
+    if model.group.constants.get("has_bytes"):
+        say("device", z3.And(at_home, on_device), (), truth["device"])
+        say("mine", at_home, ("written_generation",), z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]))
+        say("no_future", alive, ("written_generation",), fact("written_generation") <= fact("generation"))
+        say("mapped", at_home, ("mapped_generation",), z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]))
+        say("no_future_mapping", alive, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
+        say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
+        say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
+        if "fingerprints_tell" in assumptions:
+            clauses.append(("fingerprints", z3.Implies(truth["fingerprint"] == truth["written"], truth["intact"])))
+        say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))
+        say("address", at_home, ("address",), truth["address"] == fact("address"))
+        say("stride", at_home, ("stride",), truth["stride"] == fact("stride"))
+        say("pool", at_home, ("pool_epoch",), truth["pool"] == fact("pool_epoch"))
+        exact = model.world.enums.member(facts["exactness"].type, "exact")
+        say("exact", alive, ("exactness",), z3.Implies(fact("exactness") == exact, truth["exact"]))
+        for name in READABLE:
+            say(name, alive, (name,), truth[name] == fact(name))
+    if "kv_generation" in facts:
+        say("kv_generation", alive, ("kv_generation",), truth["kv_generation"] == fact("kv_generation"))
+    if "window_size" in facts:
+        say("window", alive, ("window_size",), fact("window_size") <= truth["window"])
+        say(
+            "ring",
+            at_home,
+            ("write_sequence", "committed_sequence", "position", "end"),
+            z3.Implies(
+                z3.And(fact("write_sequence") == fact("committed_sequence"), fact("position") == fact("end")),
+                truth["ring_still"],
+            ),
+        )
+    if "marks" in facts and model.group.object in STATEFUL:
+        point = z3.Int(f"{model.own.prefix}any_mark", ctx=ctx)
+        say("marks", alive, ("marks",), z3.Implies(z3.Select(fact("marks"), point), z3.Select(truth["states"], point)))
+        # The invariant speaks of every point; the length in question is the one that claims use.
+        length = model.world.length
+        say("marks_here", alive, ("marks",), z3.Implies(z3.Select(fact("marks"), length), z3.Select(truth["states"], length)))
+    return clauses
+
+
+def serves(model: GroupModel, truth: Truth) -> Any:
+    """The bytes, whatever positions they hold, are readable by this request's kernels and are its own."""
+    world, group = model.world, model.group
+    constants = group.constants
+    request = world.shared
+
+    def same(ghost: str, other: Z3Fact) -> Any:
+        return z3.And(other.known, truth[ghost] == other.value)
+
+    parts = [
+        truth["committed"],
+        truth["agree"] >= world.length + int(constants.get("lookahead", 0)),
+        *(same(name, request(f"request.{name}")) for name in IDENTITY),
+    ]
+    if constants.get("has_bytes"):
+        allows = request("request.allows_approximate")
+        pool = request("runtime.pool_epoch")
+        parts += [
+            truth["device"], truth["mine"], truth["mapped"], truth["intact"],
+            z3.And(pool.known, truth["pool"] == pool.value),
+            z3.Or(truth["exact"], z3.And(allows.known, allows.value)),
+            same("layout", model.kernel("layout")),
+            same("kernel_version", model.kernel("version")),
+            same("encoding", model.kernel("encoding")),
+            truth["address"] % int(constants["alignment"]) == 0,
+            truth["stride"] % int(constants["alignment"]) == 0,
+        ]  # fmt: skip
+        if constants.get("scaled"):
+            parts.append(same("scale_version", model.kernel("scale_version")))
+        if constants.get("has_v"):
+            parts.append(same("v_layout", model.kernel("v_layout")))
+    match group.object:
+        case "uncompressed_tail":
+            boundary = model.peers["boundary"]
+            parts += [
+                truth["ring_still"],
+                truth["window"] >= int(constants["window"]),
+                same("boundary_version", request("request.window_version")),
+                boundary.own("version").known,
+            ]
+        case "compressed_global":
+            parts += [
+                same("compressor_version", request("request.compressor_version")),
+                same("seed", request("request.compression_seed")),
+            ]
+        case "routing_index":
+            kv = model.peers["kv"]
+            parts += [
+                same("index_config", request("request.index_config")),
+                same("kv_content", kv.own("recorded")),
+                same("kv_generation", kv.own("generation")),
+            ]
+        case "compressor_state":
+            parts.append(same("compressor_version", request("request.compressor_version")))
+        case "window_boundary":
+            parts += [
+                same("version", request("request.window_version")),
+                same("separators", request("request.separators")),
+                same("skipped", request("request.skipped")),
+            ]
+        case _:
+            pass
+    return z3.And(*parts)
+
+
+def held(model: GroupModel, truth: Truth, position: Any) -> Any:
+    """What a query reads of this group at `position` is there and is the request's; for states, at the length."""
+    group, length = model.group, model.world.length
+    constants = group.constants
+    if group.object in POSITIONAL:
+        wanted = z3.And(
+            reads(group.object, constants, length, position),
+            position >= model.share_first,
+            position < model.share_to,
+        )
+        tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
+        row_end = (position - truth["origin"]) / tokens + 1
+        there = z3.And(
+            truth["lo"] <= position, position < truth["hi"], row_end * size <= truth["bytes"]
+        )
+        return z3.Implies(wanted, z3.And(there, serves(model, truth)))
+    if group.object in STATEFUL:
+        there = z3.And(z3.Select(truth["states"], length), truth["bytes"] >= int(constants["state_bytes"]))
+        return z3.Implies(state_is_read(group.object, constants, length), z3.And(there, serves(model, truth)))
+    return z3.Implies(length > 0, serves(model, truth))
