@@ -18,7 +18,7 @@ from hitproof.spec.errors import MissingFileError, Position
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["clean", "console", "plain_data", "show", "table", "write_file", "write_json", "write_line", "write_text"]
+__all__ = ["clean", "console", "make_folder", "plain_data", "show", "table", "write_file", "write_json", "write_line", "write_text"]
 
 PIPE_WIDTH = 120
 """Columns of a table that no terminal shows."""
@@ -128,4 +128,18 @@ def write_file(path: Path, text: str) -> None:
             where=Position(str(path)),
             got=reason,
             expected="a writable folder and a file's name",
+        ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Raises:
+        MissingFileError: It cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MissingFileError(
+            "the folder cannot be made", where=Position(str(path)), got=error.strerror, expected="a folder"
         ) from error

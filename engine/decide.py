@@ -106,6 +106,22 @@ class Engine:
         result.cost += sum(joint.values())
         return result
 
+    def try_option(
+        self, state: Resolved, group: CompiledGroup, option: CompiledOption, length: int, outcome: Outcome
+    ) -> list[str] | str:
+        """Checks of a group that fail after one option has run on its first piece; a text where it does not apply."""
+        first, to = group.span(length)
+        _, piece, a, b = self._pieces(state, [None] * len(self.groups), group, length, first, to)[0]
+        peers = self.peers_of(group, outcome, a, b, first, to)
+        context = (state.request, state.runtime, state.kernels[group.bound.id], length, a, b, *peers)
+        mask = group.judge(piece, *context)
+        if not option.mends & mask or option.needs_true & mask or not option.when(piece, *context):
+            return "the option does not apply"
+        if not all(context[7 + 2 * slot] for slot in option.peer_slots):
+            return "a source of the option is not ready"
+        after = group.judge(option.apply(piece, *context), *context)
+        return sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
+
     def prefill(self, state: Resolved, length: int) -> float:
         """Price of computing everything beyond `length`, in microseconds; infinite where it is unknown."""
         env = {path: getattr(getattr(state, scope), fact) for path, scope, fact in self._prefill_reads}

@@ -11,12 +11,14 @@ from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.invariants import violated_invariants
 from hitproof.engine.machine import FormMachine
 from hitproof.engine.state import Resolved
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.scenarios import scenario_profile
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.decision import Decision
 from hitproof.spec.errors import ReferenceNameError
 from hitproof.spec.scenario import Scenario, ScenarioResult
 
-__all__ = ["ScenarioRun", "run_scenario"]
+__all__ = ["EngineReplayer", "ScenarioRun", "reversed_options", "run_scenario"]
 
 
 USUAL_ADDRESS = 9 * 2**17
@@ -63,6 +65,16 @@ class ScenarioRun:
         """Whether every mandatory group accepts this length without repair."""
         outcome = self.engine.outcome(self.state(), [None] * len(self.engine.groups), length)
         return outcome.clean and not outcome.steps
+
+    def after_option(self, name: str, length: int) -> list[str] | str:
+        """Checks of an option's group that fail once it has run at this length; a text where it does not apply."""
+        group_id, _, option_id = name.partition("/")
+        outcome = self.engine.outcome(self.state(), [None] * len(self.engine.groups), length)
+        group = next((g for g in self.engine.groups if g.bound.id == group_id), None)
+        option = next((o for o in group.options if o.bound.id == option_id), None) if group else None
+        if group is None or option is None:
+            return "no such option"
+        return self.engine.try_option(self.state(), group, option, length, outcome)
 
     def _carrier(self, scope: str, values: dict[str, Any]) -> Any:
         try:
@@ -169,6 +181,11 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
             differences.append(f"refused event: expected {expect.refused_event}, got {run.refused}")
     if expect.at is not None:
         compare("accepted", expect.accepted, run.accepted_at(expect.at))
+    if expect.option is not None and expect.at is not None:
+        compare("fails after", _sorted(expect.fails_after), run.after_option(expect.option, expect.at))
+    if expect.reversed_plan is not None:
+        backwards = reversed_options(run.engine).decide(run.state())
+        compare("reversed plan", expect.reversed_plan, [f"{s.group}/{s.repair}" for s in backwards.plan])
     for path, wanted in (expect.facts or {}).items():
         name, _, fact = path.partition(".")
         got = getattr(run._segment(name), fact, None)
@@ -181,6 +198,14 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         decision=decision,
         violated=sorted(violated),
     )
+
+
+class EngineReplayer:
+    """The engine as a `Replayer`: binds the rulebook to the scenario's profile and runs it."""
+
+    def replay(self, rulebook: Any, scenario: Scenario) -> ScenarioResult:
+        """Run one scenario under a resolved rulebook."""
+        return run_scenario(bind_rulebook(rulebook, scenario_profile(scenario)), scenario)
 
 
 def reversed_options(engine: Engine) -> Engine:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 from hitproof.rules.profiles import load_profile
 from hitproof.rules.source import rulebook_folder
@@ -12,7 +15,7 @@ from hitproof.spec.profile import Profile
 from hitproof.spec.scenario import Scenario
 from hitproof.spec.yaml_tree import read_tree, validate
 
-__all__ = ["load_scenario", "scenario_files", "scenario_profile"]
+__all__ = ["dump_scenario", "load_scenario", "scenario_files", "scenario_profile"]
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -51,3 +54,24 @@ def scenario_files(rulebook: str | Path, paths: tuple[Path, ...] = ()) -> Iterat
         yield from found
     if not count:
         raise UsageError("no scenario is selected", got=", ".join(map(str, roots)), expected="*.yaml files")
+
+
+def dump_scenario(scenario: Scenario) -> str:
+    """The scenario as YAML text; loading it gives an equal scenario."""
+    plain = scenario.model_dump(mode="json", exclude_defaults=True)
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**9)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no anchors, as our reader refuses them, and quotes what one version of YAML takes for no text."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    bare = re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if bare else '"')
+
+
+_Dumper.add_representer(str, _text)

@@ -28,7 +28,7 @@ class UnusedName:
 
 
 def unused_names(source: RuleSource) -> list[UnusedName]:
-    """Effects, check sets, fact sets, joint repairs and own repairs that no rule of the rulebook refers to.
+    """Effects, check sets, fact sets and joint repairs that no rule of the rulebook refers to.
 
     Raises:
         HitproofError: A file has the wrong shape.
@@ -44,8 +44,6 @@ def unused_names(source: RuleSource) -> list[UnusedName]:
                 found.append(UnusedName("check set", name, at("every_object", "check_sets", name)))
         found += [UnusedName("fact set", name, at("fact_sets", name)) for name in part.fact_sets]
         found += [UnusedName("joint repair", one.id, at("joint", i, "id")) for i, one in enumerate(part.joint)]
-    for tree, declared in source.repair_parts():
-        found.append(UnusedName("repair", declared.repair, Places(tree)("repair")))
     return [one for one in found if (one.kind, one.name) not in used]
 
 
@@ -55,10 +53,7 @@ def _used(source: RuleSource) -> Iterator[tuple[str, str]]:
         for option in [*every, *(option for one in part.objects.values() for option in one.recovery)]:
             yield from (("effect", name) for name in option.effects)
             yield from (("check set", name) for name in option.mends if option.mends != "all")
-            yield "repair", option.repair
             if option.joint is not None:
                 yield "joint repair", option.joint
-        for declared in part.objects.values():
-            yield from (("check set", name) for name in declared.inherits or ())
     for _, repair in source.repair_parts():
         yield from (("fact set", name) for name in (*repair.keeps, *repair.clobbers))

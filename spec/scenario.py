@@ -43,7 +43,9 @@ class Event(_Model):
 class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
-    `accepted` asks whether every group accepts at exactly `at`, without repair.
+    `accepted` asks whether every group accepts at exactly `at`, without repair. `option` names a recovery option that
+    applies at `at`, and `fails_after` the checks of its group that do not hold once it has run. `reversed_plan` is the
+    plan with the options of every group in reverse order.
     """
 
     verdict: Verdict | None = None
@@ -57,6 +59,9 @@ class Expectation(_Model):
     refused_event: int | None = None
     accepted: bool | None = None
     at: int | None = None
+    option: str | None = None
+    fails_after: list[str] | None = None
+    reversed_plan: list[str] | None = None
     facts: dict[str, FactValue] | None = None
 
 
@@ -92,8 +97,4 @@ class Replayer(Protocol):
 
     def replay(self, rulebook: object, scenario: Scenario) -> ScenarioResult:
         """Run one scenario under a resolved rulebook."""
-        ...
-
-    def plans(self, rulebook: object, scenario: Scenario) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The plan's `group/option` ids, and those with the options of every object in reverse order."""
         ...

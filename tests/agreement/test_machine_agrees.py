@@ -37,7 +37,7 @@ def all_triggers(bound: BoundRulebook) -> list[str]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_machine_and_table_agree_on_every_form_and_event(profile: str) -> None:
-    """Destination, facts, epoch, refusals and impossible events are equal; each event fires, and is refused."""
+    """Destination, facts, epoch, refusals, impossible events are equal; all events fire and are refused."""
     bound, types = bound_to(profile), types_of(profile)
     machine, table = FormMachine(bound, types), TransitionTable(bound)
     seen: Counter[tuple[str, str, str, bool]] = Counter()

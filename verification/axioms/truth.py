@@ -15,7 +15,7 @@ from hitproof.verification.axioms.reading_sets import POSITIONAL, STATEFUL, read
 from hitproof.verification.encode import Z3Fact
 from hitproof.verification.model import GroupModel
 
-__all__ = ["Truth", "held", "serves", "truthful"]
+__all__ = ["Truth", "fingerprints", "held", "serves", "truthful"]
 
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
 READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout")
@@ -55,15 +55,20 @@ class Truth:
         return Truth({**self.values, **changes})
 
 
-def truthful(model: GroupModel, own: Any, truth: Truth, assumptions: frozenset[str]) -> list[tuple[str, Any]]:
+def fingerprints(truth: Truth, assumptions: frozenset[str]) -> list[Any]:
+    """`fingerprints_tell`: bytes with the fingerprint that was taken at commit are the bytes of that commit."""
+    if "fingerprints_tell" not in assumptions:
+        return []
+    return [z3.Implies(truth["fingerprint"] == truth["written"], truth["intact"])]
+
+
+def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]:
     """The invariant: each fact that is known agrees with the truth. Labelled clauses.
 
     Args:
         model: The group.
         own: Source of the segment's facts, before or after a change.
         truth: The ghost.
-        assumptions: Ids of the rulebook's assumptions; equal fingerprints tell of whole bytes only under
-            `fingerprints_tell`.
     """
     facts, ctx = model.group.facts, model.world.ctx
     form = own("form").value
@@ -92,14 +97,12 @@ def truthful(model: GroupModel, own: Any, truth: Truth, assumptions: frozenset[s
             say(name, alive, (name,), truth[name] == fact(name))
     if model.group.constants.get("has_bytes"):
         say("device", z3.And(at_home, on_device), (), truth["device"])
-        say("mine", at_home, ("written_generation",), z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]))
+        say("mine", alive, ("written_generation",), z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]))
         say("no_future", alive, ("written_generation",), fact("written_generation") <= fact("generation"))
         say("mapped", at_home, ("mapped_generation",), z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]))
         say("no_future_mapping", alive, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
-        if "fingerprints_tell" in assumptions:
-            clauses.append(("fingerprints", z3.Implies(truth["fingerprint"] == truth["written"], truth["intact"])))
         say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))
         say("address", at_home, ("address",), truth["address"] == fact("address"))
         say("stride", at_home, ("stride",), truth["stride"] == fact("stride"))

@@ -1,0 +1,107 @@
+"""`hitproof test`: runs scenarios on the engine and tells which rules they exercised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD
+from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RulebookArgument
+
+if TYPE_CHECKING:
+    from hitproof.cli.books import Book
+    from hitproof.cli.coverage import Coverage
+
+__all__ = ["test"]
+
+
+def test(
+    rulebook: RulebookArgument = DEFAULT_RULEBOOK,
+    scenario: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[SCENARIO]...", help="Files or folders. [default: the rulebook's own]"),
+    ] = None,
+    format: FormatOption = Format.text,
+    debug: DebugOption = False,
+) -> int:
+    """Run scenarios: 0 all passed, 1 one failed. Shows which checks and options were decisive."""
+    from hitproof.cli.output import write_json
+
+    report = _run(rulebook, tuple(scenario or ()))
+    if format is Format.json:
+        write_json(report)
+    else:
+        _tell(report)
+    return EXIT_FAILED if report["failed"] else EXIT_GOOD
+
+
+def _run(rulebook: str, paths: tuple[Path, ...]) -> dict[str, Any]:
+    from hitproof.cli.books import open_book
+    from hitproof.cli.coverage import Coverage
+    from hitproof.cli.progress import progress
+    from hitproof.rules.scenarios import scenario_files
+
+    book = open_book(rulebook)
+    files = list(dict.fromkeys(scenario_files(rulebook, paths)))
+    coverage = Coverage(book.rules)
+    with progress("running scenarios") as tell:
+        outcomes = []
+        for path in files:
+            tell(f"running {path.name}")
+            outcomes.append(_run_one(book, path, coverage))
+    return {
+        "rulebook": book.rules.name,
+        "digest": book.rules.digest,
+        "passed": sum(one["passed"] for one in outcomes),
+        "failed": sum(not one["passed"] for one in outcomes),
+        "scenarios": outcomes,
+        "coverage": coverage.as_dict(),
+    }
+
+
+def _run_one(book: Book, path: Path, coverage: Coverage) -> dict[str, Any]:
+    from hitproof.engine.scenario import run_scenario
+    from hitproof.rules.scenarios import load_scenario, scenario_profile
+    from hitproof.spec.errors import HitproofError, Position
+
+    scenario = load_scenario(path)
+    try:
+        bound = book.bound(scenario_profile(scenario))
+        result = run_scenario(bound, scenario)
+    except HitproofError as error:
+        if error.where == Position():
+            error.where = Position(str(path))
+        raise
+    coverage.note(bound, scenario, result)
+    decision = result.decision
+    return {
+        "scenario": result.scenario,
+        "file": str(path),
+        "title": scenario.title,
+        "passed": result.passed,
+        "differences": result.differences,
+        "verdict": None if decision is None else decision.verdict,
+        "logical": None if decision is None else decision.logical,
+        "usable": None if decision is None else decision.usable,
+        "failed": [] if decision is None else list(decision.failed),
+        "violated": result.violated,
+    }
+
+
+def _tell(report: dict[str, Any]) -> None:
+    from hitproof.cli.output import show, table
+
+    for one in report["scenarios"]:
+        show(f"{'passed' if one['passed'] else 'FAILED'}  {one['scenario']}: {one['title']}")
+        if not one["passed"]:
+            show(f"        {one['file']}", *(f"        {difference}" for difference in one["differences"]))
+    rows = [
+        (kind, f"{part['decisive']} of {part['total']}", ", ".join(part["never"]) or "none")
+        for kind, part in report["coverage"].items()
+    ]
+    show(
+        table("Rules that decided something", ("rules", "decisive", "never decisive"), rows),
+        f"{report['passed']} passed, {report['failed']} failed",
+    )

@@ -1,0 +1,164 @@
+"""`hitproof verify`: proves or refutes every claim about a rulebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
+from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, ProfileOption, RulebookArgument
+
+if TYPE_CHECKING:
+    from hitproof.spec.proof import ClaimResult, VerifyReport
+
+__all__ = ["verify", "verify_exit_code"]
+
+
+def verify(
+    rulebook: RulebookArgument = DEFAULT_RULEBOOK,
+    profile: ProfileOption = None,
+    claim: Annotated[
+        list[str] | None, typer.Option("--claim", help="A claim's id; again for more. [default: all]")
+    ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Also break the rules on purpose: each break must be refuted.")
+    ] = False,
+    timeout_ms: Annotated[
+        int, typer.Option("--timeout-ms", min=1, max=86_400_000, help="Time for each question to the solver.")
+    ] = 20_000,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the counterexamples, as scenario files.")
+    ] = None,
+    format: FormatOption = Format.text,
+    debug: DebugOption = False,
+) -> int:
+    """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
+    from hitproof.cli.output import write_json
+
+    report = _run(rulebook, profile, claim, timeout_ms, mutants=mutants)
+    written = {} if out is None else _write_counterexamples(report, out)
+    if format is Format.json:
+        write_json(report.model_dump(mode="json"))
+    else:
+        _tell(report, written)
+    return verify_exit_code(report)
+
+
+def verify_exit_code(report: VerifyReport) -> int:
+    """1 where a claim is refuted or a mutant survives, 2 where something stays unknown, else 0."""
+    survivors = [mutant for mutant in report.mutants if not mutant.killed]
+    if report.verdict == "refuted" or any(one.result.verdict != "unknown" for one in survivors):
+        return EXIT_FAILED
+    return EXIT_UNKNOWN if report.verdict == "unknown" or survivors else EXIT_GOOD
+
+
+def _run(
+    rulebook: str,
+    profiles: Sequence[str] | None,
+    claims: Sequence[str] | None,
+    timeout_ms: int,
+    *,
+    mutants: bool,
+) -> VerifyReport:
+    from hitproof.cli.books import open_book, select_profiles
+    from hitproof.cli.progress import progress
+
+    wanted = _claims(claims)
+    book = open_book(rulebook)
+    chosen = select_profiles(profiles)
+    for profile in chosen:
+        book.bound(profile)
+    _require_solver()
+    from hitproof.engine.scenario import EngineReplayer
+    from hitproof.verification import verify as verify_rulebook
+
+    with progress(f"verifying {book.rules.name}") as tell:
+        return verify_rulebook(
+            book.source,
+            chosen,
+            claims=wanted,
+            replayer=EngineReplayer(),
+            timeout_ms=timeout_ms,
+            mutants=mutants,
+            progress=tell,
+        )
+
+
+def _claims(names: Sequence[str] | None) -> list[str] | None:
+    from hitproof.spec.errors import UsageError
+    from hitproof.spec.proof import CLAIMS
+    from hitproof.spec.yaml_tree import suggest
+
+    for name in names or ():
+        if name not in CLAIMS:
+            raise UsageError(
+                "there is no such claim", got=name, expected=", ".join(CLAIMS), hint=suggest(name, CLAIMS)
+            )
+    return list(dict.fromkeys(names)) if names else None
+
+
+def _require_solver() -> None:
+    from importlib.util import find_spec
+
+    from hitproof.spec.errors import UsageError
+
+    if find_spec("z3") is None:
+        raise UsageError(
+            "the verifier needs the solver Z3, which is not installed",
+            expected="the package z3-solver",
+            hint="pip install 'hitproof[verify]'",
+        )
+
+
+def _write_counterexamples(report: VerifyReport, folder: Path) -> dict[str, Path]:
+    from hitproof.cli.output import make_folder, write_file
+    from hitproof.rules.scenarios import dump_scenario
+
+    make_folder(folder)
+    written: dict[str, Path] = {}
+    for result in report.claims:
+        found = result.counterexample
+        if found is not None and found.scenario is not None:
+            path = folder / f"{result.profile}-{result.id}.yaml"
+            write_file(path, dump_scenario(found.scenario))
+            written[f"{result.profile} {result.id}"] = path
+    return written
+
+
+def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
+    from hitproof.cli.output import show, table
+
+    show(
+        table(
+            f"{report.rulebook}, digest {report.digest[:12]}",
+            ("claim", "profile", "verdict", "seconds", "method"),
+            [(r.id, r.profile, r.verdict, f"{r.seconds:.2f}", r.method) for r in report.claims],
+        )
+    )
+    for result in report.claims:
+        if result.verdict != "proved":
+            show(*_details(result, written.get(f"{result.profile} {result.id}")))
+    if report.mutants:
+        rows = [
+            (m.id, m.claim, m.profile, "refuted, as it must be" if m.killed else f"SURVIVES: {m.result.verdict}")
+            for m in report.mutants
+        ]
+        show(table("Rules broken on purpose", ("mutant", "claim", "profile", "outcome"), rows))
+    assumptions = sorted({name for result in report.claims for name in result.assumptions})
+    show(f"Assumed: {', '.join(assumptions) or 'nothing'}", f"Verdict: {report.verdict}")
+
+
+def _details(result: ClaimResult, path: Path | None) -> list[str]:
+    found = result.counterexample
+    lines = [f"{result.id} ({result.profile}) is {result.verdict}: {result.sentence}"]
+    if result.detail:
+        lines.append(f"  {result.detail}")
+    if found is not None:
+        lines += [f"  {found.place}: {found.sentence}", f"  rule: {found.rule}"]
+        lines.append(f"  the engine {'replayed' if found.replayed else 'did not replay'} it")
+    if path is not None:
+        lines.append(f"  scenario: {path}")
+    return lines

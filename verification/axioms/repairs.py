@@ -1,0 +1,159 @@
+"""What each repair really needs and really does: written from its formula, never from its declaration.
+
+Sources: article section 4.3; DeepSeek-V4 (arXiv 2606.19348): compressors and indexer pool projections of the layers'
+inputs, not raw keys and values, so no entry or key can be made from what it stands for. A forward pass needs tokens and
+media, and as warm-up also the exact history of all other layers over a prefix longer than the receptive field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from hitproof.spec.bound import BoundOption
+from hitproof.verification.axioms.truth import READABLE, Truth
+from hitproof.verification.model import GroupModel, Post
+
+__all__ = ["KNOWN_REPAIRS", "SOURCES", "repaired"]
+
+SOURCES: dict[str, frozenset[str]] = {
+    "checksum": frozenset({"self"}),
+    "promote": frozenset({"self", "demoted_prefix"}),
+    "relayout": frozenset({"self"}),
+    "requantize": frozenset({"self"}),
+    "tail_fill": frozenset({"self", "layer_inputs"}),
+    "window_roll": frozenset({"self", "window_boundary"}),
+    "recompress": frozenset({"layer_inputs"}),
+    "index_rebuild": frozenset({"layer_inputs", "kv"}),
+    "index_remap": frozenset({"self", "kv"}),
+    "forward": frozenset({"tokens", "media"}),
+    "boundary_record": frozenset(),
+}
+"""What a repair cannot do without; a declaration that names less promises what nobody can keep."""
+
+KNOWN_REPAIRS = frozenset(SOURCES)
+
+
+def repaired(
+    model: GroupModel,
+    option: BoundOption,
+    post: Post,
+    before: Truth,
+    sources: Callable[[str], Any],
+    inputs: tuple[Any, Any] | None,
+) -> tuple[Any, Truth]:
+    """The sources that the repair needs are whole (a condition), and the truth after it has run from them.
+
+    Args:
+        model: The group.
+        option: The recovery option.
+        post: Facts after, by the rulebook.
+        before: Truth before.
+        sources: Whether a source (`self`, an object, `tokens`, ...) is whole, by what the option checks.
+        inputs: Tokens that the kept layer inputs cover, if the group has such a peer.
+    """
+    world, ctx = model.world, model.world.ctx
+    needs = [sources(name) for name in sorted(SOURCES[option.repair])]
+    true = z3.BoolVal(True, ctx=ctx)
+    pool = world.shared("runtime.pool_epoch").value
+    fresh = Truth.fresh(ctx, f"{model.own.prefix}{option.id}.after.")
+    kernel = {name: model.kernel("version" if name == "kernel_version" else name).value for name in READABLE}
+    place = {name: post(name).value for name in ("address", "stride")}
+    # A writing repair measures its own output in the same pass and fails where it cannot: what is left is whole.
+    seal = {"intact": true, "mine": true, "mapped": true, "device": true}
+    same_print = {"fingerprint": before["written"]}
+    first, to = _wanted(model)
+    match option.repair:
+        case "checksum":
+            return _all(ctx, needs), before.but(**same_print, intact=true)
+        case "promote":
+            after = before.but(**seal, **same_print, **place, pool=pool, committed=true)
+            return _all(ctx, needs), after
+        case "relayout":
+            changed = {name: kernel[name] for name in ("layout", "kernel_version", "v_layout")}
+            return _all(ctx, needs), before.but(**seal, **same_print, **place, **changed)
+        case "requantize":
+            changed = {name: kernel[name] for name in ("encoding", "scale_version")}
+            after = before.but(**seal, **same_print, **changed, exact=z3.BoolVal(False, ctx=ctx))
+            return _all(ctx, needs), after
+        case "index_remap":
+            kv = model.peers["kv"]
+            return _all(ctx, needs), before.but(**seal, **same_print, kv_generation=kv.own("generation").value)
+        case "window_roll":
+            changed = {"boundary_version": world.shared("request.window_version").value, "ring_still": true}
+            # Only what the ring holds can be rolled: nothing new comes into being.
+            return _all(ctx, needs), before.but(**seal, **same_print, **changed)
+        case "tail_fill":
+            end = model.own("end").value
+            covered = true if inputs is None else z3.And(inputs[0] <= end, to <= inputs[1])
+            joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end)
+            after = before.but(**seal, **same_print, hi=to, bytes=post("bytes").value, ring_still=true)
+            return _all(ctx, [*needs, covered, joined]), after
+        case "boundary_record":
+            request = world.shared
+            names = {"version": "window_version", "separators": "separators", "skipped": "skipped"}
+            after = before.but(
+                committed=true, **{name: request(f"request.{fact}").value for name, fact in names.items()}
+            )
+            return _all(ctx, needs), after
+        case _:
+            return _rebuilt(model, option, post, fresh, needs, inputs, {**seal, **place, **kernel, "pool": pool})
+
+
+def _rebuilt(
+    model: GroupModel,
+    option: BoundOption,
+    post: Post,
+    fresh: Truth,
+    needs: list[Any],
+    inputs: tuple[Any, Any] | None,
+    common: dict[str, Any],
+) -> tuple[Any, Truth]:
+    """Newly made bytes, of this request's identity, exact, in the kernel's layout, over exactly what was wanted."""
+    world, ctx = model.world, model.world.ctx
+    request = world.shared
+    first, to = _wanted(model)
+    true = z3.BoolVal(True, ctx=ctx)
+    if option.repair != "forward" and inputs is not None:
+        needs = [*needs, inputs[0] <= first, to <= inputs[1]]
+    if option.repair == "forward":
+        field = int(model.group.constants.get("receptive_field", 0))
+        needs = [*needs, z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx), world.length > field]
+    versions = {
+        "compressor_version": "compressor_version", "seed": "compression_seed", "boundary_version": "window_version",
+    }  # fmt: skip
+    made = fresh.but(
+        **common,
+        committed=true, exact=true, ring_still=true, written=fresh["fingerprint"],
+        lo=first, hi=to, origin=first, agree=fresh["agree"], bytes=post("bytes").value,
+        window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
+        states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),
+        **{name: request(f"request.{fact}").value for name, fact in versions.items()},
+        **{n: request(f"request.{n}").value for n in ("weights", "attention_config", "adapter", "media", "salt", "index_config")},
+    )  # fmt: skip
+    if "kv" in model.peers:
+        kv = model.peers["kv"]
+        made = made.but(kv_content=kv.own("recorded").value, kv_generation=kv.own("generation").value)
+    # The new segment is filed under the request's own key; its fingerprint is the one that is then recorded.
+    return _all(ctx, needs), made.but(
+        agree=z3.If(post("matched").known, post("matched").value, fresh["agree"]),
+        fingerprint=post("recorded").value, written=post("recorded").value,
+    )  # fmt: skip
+
+
+def _wanted(model: GroupModel) -> tuple[Any, Any]:
+    """The tokens that the repair has to bring: what the length needs, within the piece's share."""
+    first, _ = model.number(model.group.raw_first)
+    to, _ = model.number(model.group.raw_to)
+    if model.group.rules.pieces == "span":
+        first = z3.If(first > model.share_first, first, model.share_first)
+        to = z3.If(to < model.share_to, to, model.share_to)
+    return first, to
+
+
+def _all(ctx: z3.Context, parts: list[Any]) -> Any:
+    return z3.And(z3.BoolVal(True, ctx=ctx), *parts)
+
+
