@@ -44,4 +44,6 @@ def graph(
         )
     draw = {Drawing.mermaid: mermaid, Drawing.svg: svg}[drawing]
     text = draw(rules, object)
-    return write_document(text, out, {"rulebook": rules.name, "object": object, "as": drawing.value, "drawing": text}, as_json=format is Format.json) or EXIT_GOOD
+    about = {"rulebook": rules.name, "object": object, "as": drawing.value}
+    write_document(text, out, about, as_json=format is Format.json)
+    return EXIT_GOOD

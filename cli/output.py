@@ -18,7 +18,7 @@ from hitproof.spec.errors import MissingFileError, Position
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["clean", "console", "make_folder", "plain_data", "show", "table", "write_file", "write_json", "write_line", "write_text"]
+__all__ = ["clean", "console", "make_folder", "plain_data", "show", "table", "write_document", "write_file", "write_json", "write_line", "write_text"]
 
 PIPE_WIDTH = 120
 """Columns of a table that no terminal shows."""
@@ -143,3 +143,23 @@ def make_folder(path: Path) -> None:
         raise MissingFileError(
             "the folder cannot be made", where=Position(str(path)), got=error.strerror, expected="a folder"
         ) from error
+
+
+def write_document(text: str, out: Path | None, about: Mapping[str, object], *, as_json: bool) -> None:
+    """Write a text to a file or to stdout.
+
+    Args:
+        text: The document.
+        out: The file, else stdout.
+        about: What JSON says besides `document`, or the `file` that it went to.
+        as_json: Answer as JSON.
+
+    Raises:
+        MissingFileError: The file cannot be written.
+    """
+    if out is not None:
+        write_file(out, text)
+    if as_json:
+        write_json({**about, **({"document": text} if out is None else {"file": str(out)})})
+    else:
+        write_text(text if out is None else f"written: {out}")

@@ -37,8 +37,9 @@ class FormGraph:
 def form_graph(rules: Machinery) -> FormGraph:
     """The graph of one object kind, or of a whole rulebook.
 
-    Of a whole rulebook the home forms of all objects are one form, `home`. An object whose own home is a form that
-    the others pass through (a manifest, at home where others are demoted) would blur that; it is named and left out.
+    Of a whole rulebook the home forms of all objects are one form, `home`. An object whose home is a form
+    that others pass through (a manifest, at home where others are demoted) would blur that: it is left out,
+    and named in the note.
     """
     if isinstance(rules, BoundGroup):
         rules = rules.rules
@@ -46,12 +47,14 @@ def form_graph(rules: Machinery) -> FormGraph:
         edges = _edges(_of(rules.transitions, {}))
         return FormGraph(f"{rules.title} ({rules.name})", _in_order(edges), edges)
     rulebook = rules.rulebook if isinstance(rules, BoundRulebook) else rules
-    passed = [
-        {form for one in rules.transitions for form in (*one.sources, one.target)} - {rules.home}
+    passed = {
+        form
         for rules in rulebook.objects.values()
-    ]
-    shared = set.intersection(*passed) if len(passed) == 1 else set[str]().union(*passed)
-    drawn = [rules for rules in rulebook.objects.values() if rules.home not in shared]
+        for one in rules.transitions
+        for form in (*one.sources, one.target)
+        if form != rules.home
+    }
+    drawn = [rules for rules in rulebook.objects.values() if rules.home not in passed]
     rest = [rules.name for rules in rulebook.objects.values() if rules not in drawn]
     edges = _edges(step for rules in drawn for step in _of(rules.transitions, {rules.home: "home"}))
     note = f"Not shown, its home is a form that others pass through: {', '.join(rest)}." if rest else ""

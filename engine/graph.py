@@ -35,8 +35,8 @@ def svg(rules: Machinery) -> str:
         rules: One object kind or group; or a whole rulebook, where all home forms are drawn as `home`.
 
     Returns:
-        The image's text. Forms stand in the order of a life from top to bottom; arrows on the right lead on, those
-        on the left lead back; an event that leaves the form as it is stands inside the form's box.
+        The image's text. Forms stand in the order of a life from top to bottom; arrows on the right lead on,
+        those on the left lead back; an event that leaves the form as it is stands inside the form's box.
     """
     return draw(form_graph(rules))
 

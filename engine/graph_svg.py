@@ -72,10 +72,7 @@ class _Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.height:.0f}" '
             f'viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img">',
             f"<title>{title}</title><style>{STYLE}</style>",
-            '<defs><marker id="on" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-            'orient="auto"><path d="M0 0 8 4 0 8z" fill="#33608c"/></marker><marker id="back" viewBox="0 0 8 8" '
-            'refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-            '<path d="M0 0 8 4 0 8z" fill="#a15c1b"/></marker></defs>',
+            f"<defs>{_head('on', '#33608c')}{_head('back', '#a15c1b')}</defs>",
             f'<rect width="{self.width:.0f}" height="{self.height:.0f}" fill="#ffffff"/>',
             f'<text class="title" x="{MARGIN}" y="{MARGIN + 6}">{title}</text>',
             *(self._arrow(edge) for edge in self.edges),
@@ -168,14 +165,22 @@ class _Drawing:
         middle = x + self.box / 2
         lines = self.stays.get(form, ())
         first = y + height / 2 - LINE * len(lines) / 2 + 5
+        at = f'text-anchor="middle" x="{middle:.1f}"'
         stays = "".join(
-            f'<text text-anchor="middle" x="{middle:.1f}" y="{first + LINE * (i + 1):.1f}">{escape(event)}</text>'
+            f'<text {at} y="{first + LINE * (i + 1):.1f}">{escape(event)}</text>'
             for i, event in enumerate(lines)
         )
         return (
             f'<rect class="box" rx="8" x="{x:.1f}" y="{y:.1f}" width="{self.box:.1f}" height="{height:.1f}"/>'
-            f'<text class="form" text-anchor="middle" x="{middle:.1f}" y="{first:.1f}">{escape(form)}</text>{stays}'
+            f'<text class="form" {at} y="{first:.1f}">{escape(form)}</text>{stays}'
         )
+
+
+def _head(name: str, colour: str) -> str:
+    return (
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        f'orient="auto"><path d="M0 0 8 4 0 8z" fill="{colour}"/></marker>'
+    )
 
 
 def _apart(one: _Edge, other: _Edge) -> bool:

@@ -204,7 +204,9 @@ def _divide(op: str, left: Node | Numeral, right: Node | Numeral, rules: Rules, 
         kind = common_type((left, right), fail)
         sides = _adopt(left, kind, fail), _adopt(right, kind, fail)
     else:
-        sides = _scale(left, right, fail), _scale(right, left, fail)
+        # `4096 // group.ratio` counts ratios: a dividend takes the unit, while a divisor only scales.
+        divisor = _scale(right, left, fail)
+        sides = (adopt(left, type_of(divisor), fail) if isinstance(left, Numeral) else left), divisor
     if any(type_of(side).kind == "real" for side in sides):
         fail(
             f"{op} works on integers only",

@@ -18,7 +18,7 @@ __all__ = ["KNOWN_EVENTS", "physically"]
 
 KNOWN_EVENTS = frozenset(
     {
-        "allocate", "append", "commit", "abort", "rollback", "roll_window", "unseal", "demote_begin", "demote_end",
+        "allocate", "append", "commit", "abort", "rollback", "rollback_window", "roll_window", "unseal", "demote_begin", "demote_end",
         "spill", "promote_begin", "promote_end", "transfer_failed", "defragment", "share", "evict", "quarantine",
         "discard",
     }
@@ -46,14 +46,16 @@ def physically(
     pool = model.world.shared("runtime.pool_epoch").value
     new_bytes = {"fingerprint": after["fingerprint"], "intact": after["intact"]}
     match step.transition.id:
-        case "append" | "unseal" | "demote_begin" | "promote_begin" | "quarantine" | "rollback":
+        case "append" | "unseal" | "demote_begin" | "promote_begin" | "quarantine" | "rollback" | "rollback_window":
             # Nothing is written, or only rows that no key names yet; a rollback abandons rows and writes none.
             return before, []
-        case "abort" | "transfer_failed" | "evict" | "discard" | "allocate":
+        case "allocate":
+            return after.but(pool=pool), []
+        case "abort" | "transfer_failed" | "evict" | "discard":
             return after, []
         case "commit":
-            written = after.but(committed=true, device=true, mine=true, mapped=true, intact=true, ring_still=true, pool=pool)
-            written = written.but(written=after["fingerprint"])
+            written = after.but(committed=true, device=true, mine=true, mapped=true, intact=true, ring_still=true)
+            written = written.but(written=after["fingerprint"], pool=before["pool"])
             return written, _reported(model, step, written, assumptions)
         case "roll_window":
             rolled = before.but(

@@ -77,6 +77,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         at_home, *(form == model.world.enums.member(facts["form"].type, f) for f in ("moving", "demoted"))
     )
     on_device = own("tier").value == model.world.enums.member(facts["tier"].type, "device")
+    always = z3.BoolVal(True, ctx=ctx)
     clauses: list[tuple[str, Any]] = []
 
     def say(label: str, premise: Any, needs: tuple[str, ...], conclusion: Any) -> None:
@@ -86,7 +87,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
     def fact(name: str) -> Any:
         return own(name).value
 
-    say("committed", at_home, (), truth["committed"])
+    say("committed", alive, (), truth["committed"])
     if "start" in facts:
         say("span", alive, ("start", "end"), z3.And(truth["lo"] <= fact("start"), fact("end") <= truth["hi"], truth["origin"] == fact("start")))
     for name in IDENTITY:
@@ -98,15 +99,17 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
     if model.group.constants.get("has_bytes"):
         say("device", z3.And(at_home, on_device), (), truth["device"])
         say("mine", alive, ("written_generation",), z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]))
-        say("no_future", alive, ("written_generation",), fact("written_generation") <= fact("generation"))
+        say("no_future", always, ("written_generation",), fact("written_generation") <= fact("generation"))
         say("mapped", at_home, ("mapped_generation",), z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]))
-        say("no_future_mapping", alive, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
+        say("no_future_mapping", always, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
         say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))
         say("address", at_home, ("address",), truth["address"] == fact("address"))
         say("stride", at_home, ("stride",), truth["stride"] == fact("stride"))
-        say("pool", at_home, ("pool_epoch",), truth["pool"] == fact("pool_epoch"))
+        # A block belongs to the pool that gave it out, from the allocation on.
+        placed = z3.Or(at_home, form == model.world.enums.member(facts["form"].type, "pending"))
+        say("pool", placed, ("pool_epoch",), truth["pool"] == fact("pool_epoch"))
         exact = model.world.enums.member(facts["exactness"].type, "exact")
         say("exact", alive, ("exactness",), z3.Implies(fact("exactness") == exact, truth["exact"]))
         for name in READABLE:

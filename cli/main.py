@@ -1,0 +1,59 @@
+"""The entry of the command line: runs one command and turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from hitproof.cli.failure import EXIT_BAD_INPUT, EXIT_GOOD, report_error
+from hitproof.cli.output import write_line
+from hitproof.cli.version import version_text
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: What stands after the program's name; None for those of the process.
+
+    Returns:
+        0 good, 1 refuted or failed, 2 unknown, 3 bad input or bad usage, 4 internal error.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:
+        write_line(sys.stdout, version_text())
+        return EXIT_GOOD
+    try:
+        command = _command()
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        write_line(sys.stderr, f"hitproof: the command line needs {error.name}: pip install 'hitproof[cli]'")
+        return EXIT_BAD_INPUT
+    try:
+        code = command.main(args=given, prog_name="hitproof", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:
+        return report_error(error, as_json=_wants_json(given), debug="--debug" in given)
+    return code if isinstance(code, int) else EXIT_GOOD
+
+
+def _command() -> Any:
+    import rich  # noqa: F401
+    import typer
+
+    from hitproof.cli.app import app
+
+    return typer.main.get_command(app)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether errors are asked for as JSON; read from the raw arguments, as they may be what is wrong."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return any(one == "--format=json" or (one, after) == ("--format", "json") for one, after in pairs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

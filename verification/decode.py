@@ -1,0 +1,150 @@
+"""From a model of the solver to a scenario that the engine can replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import z3
+
+from hitproof.spec.facts import Fact
+from hitproof.spec.scenario import Event, Expectation, FactValue, Scenario, SegmentDecl
+from hitproof.verification.encode import Z3Fact
+from hitproof.verification.model import GroupModel, World
+
+__all__ = ["decode_event", "decode_scenario", "decode_value", "segment_of", "small"]
+
+Source = Any
+"""Gives a fact's terms by name: a `Z3Facts` or a `Post`."""
+
+
+def small(world: World, *models: GroupModel) -> list[Any]:
+    """Wishes that make a counterexample easy to read: a short length, a request just longer, few unknowns."""
+    n = world.shared("request.length").value
+    unit = world.shared("request.granularity").value
+    wishes = [n == world.length + 1, unit == 1, world.length <= 4096, world.length <= 64]
+    for model in models:
+        for path in model.own.paths:
+            wishes.append(model.own(path).known)
+    return wishes
+
+
+def decode_value(model: z3.ModelRef, fact: Fact, term: Z3Fact, points: Iterable[int] = ()) -> FactValue:
+    """The value of a fact in a model, None where it is unknown; a set is rebuilt from the points asked for."""
+    if not z3.is_true(model.eval(term.known, model_completion=True)):
+        return None
+    if fact.type.kind == "set":
+        ctx = term.value.ctx
+        return sorted(
+            point
+            for point in set(points)
+            if z3.is_true(model.eval(z3.Select(term.value, z3.IntVal(point, ctx=ctx)), model_completion=True))
+        )
+    value = model.eval(term.value, model_completion=True)
+    match fact.type.kind:
+        case "bool":
+            return z3.is_true(value)
+        case "real":
+            return float(value.as_fraction())
+        case "enum":
+            return str(value).split(".", 1)[1]
+        case "identity":
+            return f"id{value.as_long()}"
+        case _:
+            return int(value.as_long())
+
+
+def segment_of(
+    model: z3.ModelRef, group: GroupModel, own: Source | None = None, name: str | None = None, *, length: int = 0
+) -> SegmentDecl:
+    """A segment with exactly the facts that the solver chose."""
+    source = group.own if own is None else own
+    facts: dict[str, FactValue] = {}
+    points = {length}
+    for fact, declared in group.group.facts.items():
+        if own is None and fact not in group.own.paths and declared.type.kind == "set":
+            continue
+        value = decode_value(model, declared, source(fact), points)
+        if isinstance(value, int) and not isinstance(value, bool):
+            points.add(value)
+        if value is not None:
+            facts[fact] = value
+    return SegmentDecl(id=name or group.group.id.replace("@", "_r"), group=group.group.id, blank=True, facts=facts)
+
+
+def decode_event(
+    model: z3.ModelRef, group: GroupModel, segment: str, step: Any, *, donor: str | None = None, length: int = 0
+) -> Event:
+    """The event of a step with the arguments that the solver chose."""
+    arguments: dict[str, FactValue] = {}
+    for name in (*step.transition.takes, *(p for p in step.event.paths if p not in step.transition.takes)):
+        value = decode_value(model, group.group.facts[name], step.event(name), {length})
+        if value is not None:
+            arguments[name] = value
+    return Event(segment=segment, trigger=step.transition.id, arguments=arguments, donor=donor)
+
+
+def decode_scenario(
+    model: z3.ModelRef,
+    world: World,
+    claim: str,
+    title: str,
+    expect: Expectation,
+    *,
+    segments: list[SegmentDecl] | None = None,
+    events: list[Event] | None = None,
+    fill: bool = True,
+) -> Scenario:
+    """A whole scenario: the request, run time and kernels that the solver chose, and the segments of its groups.
+
+    Args:
+        segments: Stand for the groups in question; else every group of the world is decoded.
+        fill: Give all other groups of the profile a healthy segment.
+    """
+    length = model.eval(world.length, model_completion=True).as_long()
+    request = _environment(model, world, "request", world.bound.rulebook.request)
+    request.setdefault("length", length + 1)
+    chosen = segments if segments is not None else [
+        segment_of(model, group, length=length) for group in world.models.values()
+    ]  # fmt: skip
+    taken = {segment.group for segment in chosen}
+    if fill:
+        chosen = [
+            *chosen,
+            *(
+                SegmentDecl(id=f"healthy_{group.id.replace('@', '_r')}", group=group.id)
+                for group in world.bound.groups
+                if group.id not in taken and group.rules.mandatory
+            ),
+        ]
+    kernels: dict[str, dict[str, FactValue]] = {}
+    for name, group in world.models.items():
+        found = {
+            fact: decode_value(model, declared, group.kernel(fact))
+            for fact, declared in world.bound.rulebook.kernel.items()
+            if fact in group.kernel.paths
+        }
+        if found:
+            kernels[name] = found
+    return Scenario(
+        scenario=f"{claim}-{world.bound.profile.profile}".replace("_", "-"),
+        title=title,
+        because=f"Counterexample to the claim `{claim}`.",
+        profile=world.bound.profile,
+        request=request,
+        runtime=_environment(model, world, "runtime", world.bound.rulebook.runtime),
+        kernels=kernels,
+        segments=chosen,
+        events=events or [],
+        expect=expect,
+    )
+
+
+def _environment(
+    model: z3.ModelRef, world: World, scope: str, facts: Mapping[str, Fact]
+) -> dict[str, FactValue]:
+    return {
+        name: decode_value(model, fact, world.shared(f"{scope}.{name}"))
+        for name, fact in facts.items()
+        if f"{scope}.{name}" in world.shared.paths
+    }
