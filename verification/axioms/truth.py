@@ -120,7 +120,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         say("window", alive, ("window_size",), fact("window_size") <= truth["window"])
         say(
             "ring",
-            at_home,
+            alive,
             ("write_sequence", "committed_sequence", "position", "end"),
             z3.Implies(
                 z3.And(fact("write_sequence") == fact("committed_sequence"), fact("position") == fact("end")),
