@@ -10,7 +10,7 @@ USER_STAMP := $(VENV)/.installed-user
 DEV_STAMP := $(VENV)/.installed-dev
 PACKAGING := pyproject.toml setup.py constraints.txt
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint schema bench clean
 .DEFAULT_GOAL := install
 
 install: $(DEV_STAMP)
@@ -43,6 +43,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p hitproof
 	$(BIN)/mypy tests
+
+schema: $(DEV_STAMP)
+	for kind in rulefile repair profile scenario; do \
+	    $(BIN)/hitproof schema --of $$kind --out docs/schema/$$kind.schema.json || exit 1; \
+	done
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks

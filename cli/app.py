@@ -11,6 +11,7 @@ from hitproof.cli.explain import explain
 from hitproof.cli.failure import EXIT_GOOD
 from hitproof.cli.graph import graph
 from hitproof.cli.options import DebugOption, Format, FormatOption
+from hitproof.cli.output import write_json, write_text
 from hitproof.cli.profiles import profile_app
 from hitproof.cli.replay import replay
 from hitproof.cli.scenarios import test
@@ -26,14 +27,21 @@ app = typer.Typer(
     help="Checks that a prefix-cache hit may really be reused: rules as data, proved before they run.",
     epilog="Exit codes: 0 good, 1 refuted or failed, 2 unknown, 3 bad input or bad usage, 4 internal error.",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        write_text(version_text())
+        raise typer.Exit(EXIT_GOOD)
+
+
 @app.callback()
 def _all(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+    ] = False,
     debug: DebugOption = False,
 ) -> None:
     """Checks that a prefix-cache hit may really be reused: rules as data, proved before they run."""
@@ -41,8 +49,6 @@ def _all(
 
 def version(format: FormatOption = Format.text, debug: DebugOption = False) -> int:
     """Show the version."""
-    from hitproof.cli.output import write_json, write_text
-
     if format is Format.json:
         write_json({"name": "hitproof", "version": version_text().partition(" ")[2]})
     else:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from hitproof.cli.failure import EXIT_GOOD
-from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, ProfileOption, RulebookArgument
+from hitproof.cli.options import (
+    DEFAULT_RULEBOOK,
+    DebugOption,
+    Format,
+    FormatOption,
+    ProfileOption,
+    RulebookArgument,
+)
 
 __all__ = ["check"]
 

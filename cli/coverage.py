@@ -16,37 +16,41 @@ __all__ = ["Coverage"]
 class Coverage:
     """Counts rules as they are written: one that several objects inherit counts once, as `*/id`.
 
-    A check is decisive where it failed at the longest logical length, an option where it is part of the plan, a
-    transition where an event asked for it, an invariant where it was violated.
+    A check is decisive where it failed at the longest logical length, an option where it is part of the plan,
+    a transition where an event asked for it.
     """
 
     def __init__(self, rulebook: Rulebook) -> None:
         rules = list(rulebook.objects.values())
         checks = [(check.where, check.object, check.id) for one in rules for check in one.checks]
         checks += [
-            (one.resumable.where, one.name, "resumable") for one in rules if one.resumable.condition is not None
+            (one.resumable.where, one.name, "resumable")
+            for one in rules
+            if one.resumable.condition is not None
         ]
         self._labels = {
             "checks": _labels(checks),
             "options": _labels((o.where, o.object, o.id) for one in rules for o in one.options),
             "transitions": {one.where: one.id for rule in rules for one in rule.transitions},
-            "invariants": {one.where: one.id for one in rulebook.invariants},
         }
         self._seen: dict[str, set[Position]] = {kind: set() for kind in self._labels}
 
     def note(self, bound: BoundRulebook, scenario: Scenario, result: ScenarioResult) -> None:
         """Count what one scenario exercised; changes this object."""
         checks = {f"{group.id}/{check.id}": check.where for group in bound.groups for check in group.checks}
-        options = {f"{group.id}/{option.id}": option.where for group in bound.groups for option in group.options}
+        options = {
+            f"{group.id}/{option.id}": option.where for group in bound.groups for option in group.options
+        }
         if result.decision is not None:
             self._count("checks", checks, result.decision.failed)
             plan = result.decision.plan
             self._count("options", options, (f"{step.group}/{step.option}" for step in plan))
         groups = {segment.id: segment.group for segment in scenario.segments}
-        transitions = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions}
+        transitions = {
+            f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions
+        }
         fired = (f"{groups.get(event.segment)}/{event.trigger}" for event in scenario.events)
         self._count("transitions", transitions, fired)
-        self._count("invariants", {one.id: one.where for one in bound.invariants}, result.violated)
 
     def as_dict(self) -> dict[str, Any]:
         """By kind of rule: how many were decisive, of how many, and the ids of the rest."""

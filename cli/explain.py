@@ -20,12 +20,16 @@ __all__ = ["explain", "find_scenario"]
 def explain(
     rulebook: RulebookArgument,
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A file, or the name (its beginning is enough) of one of the rulebook's own.")
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A file, or the name (its beginning is enough) of one of the rulebook's own.",
+        ),
     ],
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
-    """Decide one scenario and tell why: 0 whatever the decision is; `test` compares it with what is expected."""
+    """Decide one scenario and tell why; succeeds whatever the decision is, as `test` is what compares."""
     from hitproof.cli.output import write_json
 
     report = _report(rulebook, scenario)
@@ -185,11 +189,14 @@ def _shown(value: object) -> str:
 def _plan(decision: Decision) -> list[Any]:
     from hitproof.cli.output import table
 
-    price = f"Recovery costs {decision.cost_us:.0f} us; with the prefill of the rest {decision.total_us:.0f} us."
+    price = (
+        f"Recovery costs {decision.cost_us:.0f} us; with the prefill of the rest {decision.total_us:.0f} us."
+    )
     if not decision.plan:
         return [price]
     rows = [
-        (step.group, step.option, step.repair, step.level, step.joint, _cost(step.cost_us)) for step in decision.plan
+        (step.group, step.option, step.repair, step.level, step.joint, _cost(step.cost_us))
+        for step in decision.plan
     ]
     return [table("Plan", ("group", "option", "repair", "level", "joint", "us"), rows), price]
 

@@ -22,8 +22,8 @@ EXIT_INTERRUPTED = 130
 def report_error(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Tell what went wrong and return the exit code.
 
-    Bad input and bad usage are one compiler-like message. What nobody foresaw is one line, and with `debug` the
-    traceback too. As JSON the error goes to stdout, where the result would have been.
+    Bad input and bad usage are one compiler-like message. What nobody foresaw is one line, and with `debug`
+    the traceback too. As JSON the error goes to stdout, where the result would have been.
     """
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         write_line(sys.stderr, "hitproof: interrupted")

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from hitproof.cli.failure import EXIT_GOOD
-from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, OutOption, RulebookArgument
+from hitproof.cli.options import (
+    DEFAULT_RULEBOOK,
+    DebugOption,
+    Format,
+    FormatOption,
+    OutOption,
+    RulebookArgument,
+)
 
 __all__ = ["Drawing", "graph"]
 
@@ -23,7 +30,7 @@ class Drawing(StrEnum):
 def graph(
     rulebook: RulebookArgument = DEFAULT_RULEBOOK,
     object: Annotated[
-        str | None, typer.Option("--object", help="One kind of cache object. [default: all, drawn as one]")
+        str | None, typer.Option("--object", help="One kind of cache object. (default: all, drawn as one)")
     ] = None,
     drawing: Annotated[Drawing, typer.Option("--as", help="The language of the drawing.")] = Drawing.mermaid,
     out: OutOption = None,
@@ -40,10 +47,13 @@ def graph(
     rules = open_book(rulebook).rules
     if object is not None and object not in rules.objects:
         raise ReferenceNameError(
-            "the rulebook has no such object", got=object, expected=", ".join(rules.objects), hint=suggest(object, rules.objects)
+            "the rulebook has no such object",
+            got=object,
+            expected=", ".join(rules.objects),
+            hint=suggest(object, rules.objects),
         )
     draw = {Drawing.mermaid: mermaid, Drawing.svg: svg}[drawing]
-    text = draw(rules, object)
+    text = draw(rules if object is None else rules.objects[object])
     about = {"rulebook": rules.name, "object": object, "as": drawing.value}
     write_document(text, out, about, as_json=format is Format.json)
     return EXIT_GOOD

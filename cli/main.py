@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from hitproof.cli.failure import EXIT_BAD_INPUT, EXIT_GOOD, report_error
@@ -51,9 +52,4 @@ def _command() -> Any:
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether errors are asked for as JSON; read from the raw arguments, as they may be what is wrong."""
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    return any(one == "--format=json" or (one, after) == ("--format", "json") for one, after in pairs)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return "--format=json" in arguments or ("--format", "json") in pairwise(arguments)

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["DEFAULT_RULEBOOK", "DebugOption", "Format", "FormatOption", "OutOption", "ProfileOption", "RulebookArgument"]
+__all__ = [
+    "DEFAULT_RULEBOOK",
+    "DebugOption",
+    "Format",
+    "FormatOption",
+    "OutOption",
+    "ProfileOption",
+    "RulebookArgument",
+]
 
 DEFAULT_RULEBOOK = "mixed_attention"
 
@@ -29,5 +37,5 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]
 ProfileOption = Annotated[
     list[str] | None,
-    typer.Option("--profile", help="A shipped profile's name or a file; again for more. [default: all]"),
+    typer.Option("--profile", help="A shipped profile's name or a file; again for more. (default: all)"),
 ]

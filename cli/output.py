@@ -18,7 +18,19 @@ from hitproof.spec.errors import MissingFileError, Position
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["clean", "console", "make_folder", "plain_data", "show", "table", "write_document", "write_file", "write_json", "write_line", "write_text"]
+__all__ = [
+    "clean",
+    "console",
+    "make_folder",
+    "plain_data",
+    "show",
+    "table",
+    "write_document",
+    "write_file",
+    "write_json",
+    "write_line",
+    "write_text",
+]
 
 PIPE_WIDTH = 120
 """Columns of a table that no terminal shows."""
@@ -88,7 +100,8 @@ def show(*parts: RenderableType) -> None:
                 screen.print(clean(part), soft_wrap=True)
             else:
                 screen.print(part)
-    write_line(sys.stdout, captured.get().rstrip("\n"))
+    lines = captured.get().rstrip("\n").split("\n")
+    write_line(sys.stdout, "\n".join(line.rstrip() for line in lines))
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:

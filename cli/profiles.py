@@ -12,7 +12,7 @@ from hitproof.cli.options import DebugOption, Format, FormatOption, OutOption
 
 __all__ = ["profile_app"]
 
-profile_app = typer.Typer(help="Models as lists of cache groups.", no_args_is_help=True)
+profile_app = typer.Typer(help="Models as lists of cache groups.")
 
 
 @profile_app.command("list")
@@ -35,7 +35,9 @@ def list_profiles(format: FormatOption = Format.text, debug: DebugOption = False
     if format is Format.json:
         write_json({"profiles": rows})
     else:
-        cells = [(*list(row.values())[:4], "yes" if row["verified_against_checkpoint"] else "no") for row in rows]
+        cells = [
+            (*list(row.values())[:4], "yes" if row["verified_against_checkpoint"] else "no") for row in rows
+        ]
         show(table("Shipped profiles", ("profile", "title", "layers", "groups", "verified"), cells))
     return EXIT_GOOD
 
@@ -62,25 +64,24 @@ def show_profile(
 def from_config(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config.json of a model.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="The profile's name. [default: the model type]")
+        str | None, typer.Option("--name", help="The profile's name. (default: the model type)")
     ] = None,
     kv_dtype: Annotated[
-        str | None, typer.Option("--kv-dtype", help="Number format of the cache. [default: the model's]")
+        str | None, typer.Option("--kv-dtype", help="Number format of the cache. (default: the model's)")
     ] = None,
     out: OutOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
     """Derive a profile from a model's configuration; what cannot be derived is refused, never guessed."""
-    from hitproof.cli.output import write_file, write_json, write_text
+    from hitproof.cli.output import write_document, write_json
     from hitproof.rules.from_config import profile_from_config_file
     from hitproof.rules.profiles import dump_profile
 
     made = profile_from_config_file(config, name=name, kv_dtype=kv_dtype)
-    if out is not None:
-        write_file(out, dump_profile(made))
-    if format is Format.json:
-        write_json({**made.model_dump(mode="json")} if out is None else {"profile": made.name, "file": str(out)})
+    as_json = format is Format.json
+    if as_json and out is None:
+        write_json(made.model_dump(mode="json"))
     else:
-        write_text(dump_profile(made) if out is None else f"written: {out}")
+        write_document(dump_profile(made), out, {"profile": made.name}, as_json=as_json)
     return EXIT_GOOD

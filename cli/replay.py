@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -14,10 +14,12 @@ from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOp
 
 if TYPE_CHECKING:
     from hitproof.engine.trace import TraceRequest
+    from hitproof.spec.bound import BoundRulebook
 
-__all__ = ["Retention", "replay"]
+__all__ = ["Retention", "parse_capacity", "replay"]
 
 MAX_BLOCKS = 2**40
+Mode = Literal["full", "periodic", "zero", "until_reallocated"]
 RATES = ("logical_hit_rate", "effective_reuse_rate", "recovered_rate", "recomputed_rate")
 
 
@@ -45,7 +47,7 @@ def replay(
     ] = 0,
     retention: Annotated[
         list[Retention] | None,
-        typer.Option("--retention", help="Where windows and states are kept; again for more. [default: full]"),
+        typer.Option("--retention", help="Where windows and states are kept; repeatable. (default: full)"),
     ] = None,
     period: Annotated[
         int, typer.Option("--period", min=1, max=MAX_BLOCKS, help="Blocks between two kept, for `periodic`.")
@@ -54,7 +56,10 @@ def replay(
         str, typer.Option("--rulebook", help="An embedded rulebook's name, a folder, or a rulebook.yaml.")
     ] = DEFAULT_RULEBOOK,
     inject_version_changes: Annotated[
-        float, typer.Option("--inject-version-changes", min=0, max=1, help="Share of requests that find a new version.")
+        float,
+        typer.Option(
+            "--inject-version-changes", min=0, max=1, help="Share of requests that find a new version."
+        ),
     ] = 0.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the injected changes.")] = 0,
     format: FormatOption = Format.text,
@@ -63,33 +68,35 @@ def replay(
     """Replay a trace through the decision engine; logical hits and effective reuse are kept apart."""
     from hitproof.cli.books import open_book
     from hitproof.cli.output import write_json
-    from hitproof.cli.progress import progress
-    from hitproof.engine.replay import replay as replay_trace
-    from hitproof.engine.trace import read_trace
     from hitproof.rules.profiles import load_profile
 
-    device = parse_capacity(capacity)
+    settings = {
+        "capacity": parse_capacity(capacity),
+        "host_blocks": host_blocks,
+        "disk_blocks": disk_blocks,
+        "period": period,
+        "version_change_rate": inject_version_changes,
+        "seed": seed,
+    }
     bound = open_book(rulebook).bound(load_profile(model))
-    reports: list[dict[str, Any]] = []
-    for mode in _modes(retention):
-        with progress(f"replaying, retention {mode}") as tell:
-            made = replay_trace(
-                _counted(read_trace(trace), tell, mode),
-                bound,
-                capacity=device,
-                host_blocks=host_blocks,
-                disk_blocks=disk_blocks,
-                retention=mode,
-                period=period,
-                version_change_rate=inject_version_changes,
-                seed=seed,
-            )
-        reports.append(made.as_dict())
+    modes = _modes(retention)
+    reports = [_run(trace, bound, mode, settings) for mode in modes]
     if format is Format.json:
         write_json(reports[0] if len(reports) == 1 else {"reports": reports})
     else:
-        _tell(reports, _modes(retention), str(trace), bound.profile.name)
+        _tell(reports, modes, str(trace), bound.profile.name)
     return EXIT_GOOD
+
+
+def _run(trace: Path, bound: BoundRulebook, mode: Mode, settings: dict[str, Any]) -> dict[str, Any]:
+    from hitproof.cli.progress import progress
+    from hitproof.engine.replay import replay as replay_trace
+    from hitproof.engine.trace import read_trace
+
+    requests = read_trace(trace)
+    with progress(f"replaying, retention {mode}") as tell:
+        report = replay_trace(_counted(requests, tell, mode), bound, retention=mode, **settings)
+    return report.as_dict()
 
 
 def parse_capacity(text: str) -> int | None:
@@ -105,38 +112,46 @@ def parse_capacity(text: str) -> int | None:
     if text.isascii() and text.isdigit() and len(text) <= 13 and 0 < int(text) <= MAX_BLOCKS:
         return int(text)
     raise UsageError(
-        "the capacity cannot be used", got=text, expected=f"a whole number from 1 to {MAX_BLOCKS}, or unlimited"
+        "the capacity cannot be used",
+        got=text,
+        expected=f"a whole number from 1 to {MAX_BLOCKS}, or unlimited",
     )
 
 
-def _modes(chosen: Sequence[Retention] | None) -> list[Any]:
+def _modes(chosen: Sequence[Retention] | None) -> list[Mode]:
     if chosen and Retention.all in chosen:
-        return [mode.value for mode in Retention if mode is not Retention.all]
-    return list(dict.fromkeys(mode.value for mode in chosen or (Retention.full,)))
+        return list(get_args(Mode))
+    return [mode for mode in get_args(Mode) if mode in (chosen or (Retention.full,))]
 
 
-def _counted(requests: Iterator[TraceRequest], tell: Any, mode: str) -> Iterator[TraceRequest]:
+def _counted(
+    requests: Iterator[TraceRequest], tell: Callable[[str], None], mode: str
+) -> Iterator[TraceRequest]:
     for count, request in enumerate(requests, start=1):
         if not count % 1_000:
             tell(f"replaying, retention {mode}: {count} requests")
         yield request
 
 
-def _tell(reports: list[dict[str, Any]], modes: list[str], trace: str, model: str) -> None:
+def _tell(reports: list[dict[str, Any]], modes: Sequence[str], trace: str, model: str) -> None:
     from hitproof.cli.output import show, table
 
     first = reports[0]
     show(f"{trace} on {model}: {first['requests']} requests, {first['block_touches']} blocks touched")
     for unit in ("blocks", "tokens"):
         rows = [
-            (mode, *(_percent(report[rate][unit]) for rate in RATES)) for mode, report in zip(modes, reports, strict=True)
+            (mode, *(_percent(report[rate][unit]) for rate in RATES))
+            for mode, report in zip(modes, reports, strict=True)
         ]
         headings = ("retention", "logical hit", "effective reuse", "recovered", "recomputed")
         show(table(f"Share of all {unit} touched", headings, rows))
     for mode, report in zip(modes, reports, strict=True):
         counts = ", ".join(f"{count} {verdict}" for verdict, count in report["decisions"].items())
         costs = ", ".join(f"{level} {us / 1e6:.3f} s" for level, us in report["recovery_cost_us"].items())
-        show(f"{mode}: {counts or 'no decisions'}", f"  recovery: {costs or 'none'}; replayed in {report['seconds']:.2f} s")
+        show(
+            f"{mode}: {counts or 'no decisions'}",
+            f"  recovery: {costs or 'none'}; replayed in {report['seconds']:.2f} s",
+        )
 
 
 def _percent(share: float) -> str:

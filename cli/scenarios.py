@@ -21,7 +21,7 @@ def test(
     rulebook: RulebookArgument = DEFAULT_RULEBOOK,
     scenario: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[SCENARIO]...", help="Files or folders. [default: the rulebook's own]"),
+        typer.Argument(metavar="[SCENARIO]...", help="Files or folders. (default: the rulebook's own)"),
     ] = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,

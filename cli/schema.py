@@ -26,10 +26,10 @@ class SchemaKind(StrEnum):
 def schema(
     kind: Annotated[SchemaKind, typer.Option("--of", help="The kind of file.")] = SchemaKind.rulefile,
     out: OutOption = None,
-    format: FormatOption = Format.json,
+    format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
-    """Print the JSON Schema (draft-07) of rule files, for editors and other programs; it is JSON in any format."""
+    """Print the JSON Schema (draft-07) of rule files, for editors; it is JSON in any format."""
     from hitproof.cli.output import write_document, write_text
 
     text = schema_text(kind)

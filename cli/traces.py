@@ -12,7 +12,7 @@ from hitproof.cli.options import DebugOption, Format, FormatOption
 
 __all__ = ["trace_app"]
 
-trace_app = typer.Typer(help="Request traces.", no_args_is_help=True)
+trace_app = typer.Typer(help="Request traces.")
 
 
 @trace_app.callback()

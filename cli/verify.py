@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
-from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, ProfileOption, RulebookArgument
+from hitproof.cli.options import (
+    DEFAULT_RULEBOOK,
+    DebugOption,
+    Format,
+    FormatOption,
+    ProfileOption,
+    RulebookArgument,
+)
 
 if TYPE_CHECKING:
     from hitproof.spec.proof import ClaimResult, VerifyReport
@@ -21,7 +28,7 @@ def verify(
     rulebook: RulebookArgument = DEFAULT_RULEBOOK,
     profile: ProfileOption = None,
     claim: Annotated[
-        list[str] | None, typer.Option("--claim", help="A claim's id; again for more. [default: all]")
+        list[str] | None, typer.Option("--claim", help="A claim's id; again for more. (default: all)")
     ] = None,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Also break the rules on purpose: each break must be refuted.")
@@ -143,7 +150,12 @@ def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
             show(*_details(result, written.get(f"{result.profile} {result.id}")))
     if report.mutants:
         rows = [
-            (m.id, m.claim, m.profile, "refuted, as it must be" if m.killed else f"SURVIVES: {m.result.verdict}")
+            (
+                m.id,
+                m.claim,
+                m.profile,
+                "refuted, as it must be" if m.killed else f"SURVIVES: {m.result.verdict}",
+            )
             for m in report.mutants
         ]
         show(table("Rules broken on purpose", ("mutant", "claim", "profile", "outcome"), rows))

@@ -17,22 +17,33 @@ def candidate_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
     top = min(state.request.length - 1, state.matched)
     if top <= 0:
         return []
-    unit = state.request.granularity
-    lengths = set(range(unit, top + 1, unit)) if unit else set()
-    for group in bound.groups:
-        for piece in state.pieces.get(group.id, ()):
-            if piece.marks:
-                lengths.update(mark for mark in piece.marks if 0 < mark <= top)
-            if piece.end is not None and 0 < piece.end <= top:
-                lengths.add(piece.end)
+    stored: set[int] | None = None
+    steps: list[int] = []
     for group in bound.groups:
         if not group.rules.mandatory:
             continue
         if group.resumable == "stored":
-            stored: set[int] = set()
-            for piece in state.pieces.get(group.id, ()):
-                stored.update(piece.marks or ())
-            lengths &= stored
+            marks = {mark for piece in state.pieces.get(group.id, ()) for mark in piece.marks or ()}
+            stored = marks if stored is None else stored & marks
         elif group.every is not None:
-            lengths = {length for length in lengths if length % group.every == 0}
-    return sorted(lengths, reverse=True)
+            steps.append(group.every)
+    # A stored boundary is one of the marks, so there is nothing to add to them.
+    if stored is None:
+        lengths = _proposed(state, top)
+    else:
+        lengths = sorted((length for length in stored if 0 < length <= top), reverse=True)
+    return [length for length in lengths if not any(length % step for step in steps)] if steps else lengths
+
+
+def _proposed(state: Resolved, top: int) -> list[int]:
+    unit = state.request.granularity or 0
+    regular = range(top - top % unit, 0, -unit) if unit else range(0)
+    odd: set[int] = set()
+    for pieces in state.pieces.values():
+        for piece in pieces:
+            end = piece.end
+            if end is not None and (not unit or end % unit) and 0 < end <= top:
+                odd.add(end)
+            if piece.marks:
+                odd.update(m for m in piece.marks if (not unit or m % unit) and 0 < m <= top)
+    return sorted({*regular, *odd}, reverse=True) if odd else list(regular)

@@ -8,12 +8,12 @@ from typing import Any
 
 from hitproof.engine.facts import FactTypes
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
-from hitproof.spec.condition import Literal, Node, Not, interpret, python_true
+from hitproof.spec.condition import Literal, Node, Not, Ref, interpret, python_true, reads
 from hitproof.spec.condition.pythongen import python_number
 from hitproof.spec.errors import BindError
 from hitproof.spec.rulebook import LEVELS
 
-__all__ = ["CompiledGroup", "CompiledOption", "compile_group", "namer"]
+__all__ = ["CompiledGroup", "CompiledOption", "compile_condition", "compile_group", "compile_price", "namer"]
 
 Function = Callable[..., Any]
 CONTEXT = ("s", "q", "r", "k", "L", "A", "B")
@@ -43,7 +43,15 @@ class CompiledOption:
 
 @dataclass(frozen=True, slots=True)
 class CompiledGroup:
-    """A group, ready to run; `judge` gives the mask of failing checks, `identity` that of identity alone."""
+    """A group, ready to run.
+
+    Args:
+        judge, identity: Generated functions: the mask of the checks that fail, of all or of identity alone.
+        choose: Generated function over a mask and the context: the cheapest option that mends a failing check
+            and may run, with its price, or None; at equal price the lower level, then the lesser id.
+        empty: Generated function over the request and the tokens that match: the segment that stands for
+            "nothing held", a discarded record under the request's own identity.
+    """
 
     bound: BoundGroup
     index: int
@@ -54,6 +62,8 @@ class CompiledGroup:
     identity_mask: int
     span: Function
     options: tuple[CompiledOption, ...]
+    choose: Function
+    empty: Function
 
 
 def namer(group: BoundGroup, bound: BoundRulebook, roles: tuple[str, ...]) -> Callable[[str], tuple[str, bool]]:
@@ -111,7 +121,32 @@ def compile_group(
         identity_mask=identity_mask,
         span=span,
         options=options,
+        choose=_compile_choose(options, name, signature),
+        empty=_compile("empty", "q, matched", _empty_body(group, types), _new(types)),
     )
+
+
+def compile_condition(node: Node) -> Function:
+    """A function of the request that is true where the condition surely holds; facts of other scopes are unknown."""
+    text = python_true(node, _without_segments({"request": "q"}), trusted=True)
+    return _compile("holds", "q", [f"return bool({text})"], {})
+
+
+def compile_price(node: Node) -> Function:
+    """A function of request, run time and length: microseconds, infinite where the price is unknown."""
+    value, known = python_number(node, _without_segments({"request": "q", "runtime": "r"}), trusted=True)
+    body = [f"return float({value}) if {known} else unknown"]
+    return _compile("price", "q, r, L", body, {"unknown": float("inf")})
+
+
+def _without_segments(held: Mapping[str, str]) -> Callable[[str], tuple[str, bool]]:
+    def name(path: str) -> tuple[str, bool]:
+        scope, _, fact = path.partition(".")
+        if path == "length":
+            return "L", False
+        return f"{held[scope]}.{fact}" if scope in held else "None", True
+
+    return name
 
 
 def _judge_body(group: BoundGroup, name: Any, bits: Mapping[str, int], layer: str | None) -> list[str]:
@@ -140,8 +175,7 @@ def _compile_option(
 ) -> CompiledOption:
     mends = sum(bits[check] for check in option.mends)
     cost, known = python_number(option.cost, name, trusted=True)
-    constants: dict[str, Any] = {"new": object.__new__, "cls": types.segment}
-    apply = _compile("apply", signature, _apply_body(option, group, name, types), constants)
+    apply = _compile("apply", signature, _apply_body(option, group, name, types), _new(types))
     return CompiledOption(
         bound=option,
         level=LEVELS.index(option.level),
@@ -152,6 +186,55 @@ def _compile_option(
         cost=_compile("cost", signature, [f"return float({cost}) if {known} else None"], {}),
         peer_slots=tuple(roles.index(role) for role in option.peers),
     )
+
+
+def _compile_choose(options: tuple[CompiledOption, ...], name: Any, signature: str) -> Function:
+    """All options in one function, in the order in which equal prices are settled."""
+    constants: dict[str, Any] = {"unknown": float("inf")}
+    body = ["best = None"]
+    for place, option in enumerate(sorted(options, key=lambda one: (one.level, one.bound.id))):
+        constants[f"o{place}"] = option
+        guards = [f"m & {option.mends}", *(f"y{slot}" for slot in option.peer_slots)]
+        if option.needs_true:
+            guards.append(f"not m & {option.needs_true}")
+        guards.append(f"({python_true(option.bound.when, name, trusted=True)})")
+        cost, known = python_number(option.bound.cost, name, trusted=True)
+        body += [
+            f"if {' and '.join(guards)}:",
+            f"    c = float({cost})" + ("" if known == "True" else f" if {known} else unknown"),
+            f"    if best is None or c < price: best, price = o{place}, c",
+        ]
+    body.append("return None if best is None else (best, price)")
+    return _compile("choose", f"m, {signature}", body, constants)
+
+
+def _empty_body(group: BoundGroup, types: FactTypes) -> list[str]:
+    nothing = {
+        "form": "'discarded'",
+        "tier": "'nowhere'",
+        "bound_for": "'nowhere'",
+        **dict.fromkeys(("generation", "pins", "epoch", "start", "end"), "0"),
+        "marks": "frozenset()",
+        "matched": "matched",
+        **_request_identity(group),
+    }
+    body = ["n = new(cls)", f"n.group = {group.id!r}"]
+    body += [f"n.{fact} = {nothing.get(fact)}" for fact in types.segment.names]
+    return [*body, "return n"]
+
+
+def _request_identity(group: BoundGroup) -> dict[str, str]:
+    """Facts that identity checks read and that a healthy segment takes from the request, with the text of each."""
+    wanted = {path for check in group.checks if check.layer == "identity" for path in reads(check.require)}
+    return {
+        fact: f"q.{value.path.removeprefix('request.')}"
+        for fact, value in group.healthy.items()
+        if isinstance(value, Ref) and value.path.startswith("request.") and f"self.{fact}" in wanted
+    }
+
+
+def _new(types: FactTypes) -> dict[str, Any]:
+    return {"new": object.__new__, "cls": types.segment}
 
 
 def _apply_body(option: BoundOption, group: BoundGroup, name: Any, types: FactTypes) -> list[str]:

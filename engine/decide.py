@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitproof.engine.candidates import candidate_lengths
-from hitproof.engine.compile import CompiledGroup, CompiledOption, compile_group
+from hitproof.engine.compile import (
+    CompiledGroup,
+    CompiledOption,
+    compile_condition,
+    compile_group,
+    compile_price,
+)
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.reasons import dispose, explain_failures, raise_flags
 from hitproof.engine.state import Resolved, select_pieces
-from hitproof.spec.bound import BoundGroup, BoundRulebook
-from hitproof.spec.condition import Ref, reads
-from hitproof.spec.condition.pythongen import compile_python
+from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.condition import interval
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
 from hitproof.spec.rulebook import LEVELS
 
@@ -32,6 +37,7 @@ class Outcome:
         masks: Per group and piece, the checks that failed at first.
         used: The segments after their repair, by group.
         clean: False where some mandatory group cannot be mended.
+        complete: False where some groups were not looked at.
     """
 
     steps: list[tuple[CompiledGroup, int, CompiledOption, float]]
@@ -39,6 +45,7 @@ class Outcome:
     masks: list[list[int]]
     used: list[list[Judged]]
     clean: bool
+    complete: bool = True
 
 
 class Engine:
@@ -51,16 +58,15 @@ class Engine:
         self.groups = tuple(
             compile_group(group, index, order, bound, self.types) for index, group in enumerate(bound.groups)
         )
-        self._own_identity = [_request_identity(group) for group in bound.groups]
-        self._prefill = compile_python(bound.rulebook.prefill.cost, trusted=True)
+        self._order = _dearest_first(self.groups)
+        self._prices_add_up = all(
+            interval(option.bound.cost)[0] >= 0 for group in self.groups for option in group.options
+        )
+        self._price = compile_price(bound.rulebook.prefill.cost)
         self._door = bound.rulebook.door
-        self._prefill_reads = [
-            (path, *path.split(".", 1)) for path in _reads(bound) if path.startswith(("request.", "runtime."))
-        ]
-        self._recompute = {
-            group.id: None if group.recompute is None else compile_python(group.recompute.when, trusted=True)
-            for group in bound.groups
-        }
+        self._nobody = self.types.segment()
+        recompute = {None if group.recompute is None else group.recompute.when for group in bound.groups}
+        self._recompute = None if None in recompute else [compile_condition(when) for when in recompute if when]
 
     def decide(self, state: Resolved, *, explain: bool = True) -> Decision:
         """Decide one request.
@@ -75,16 +81,20 @@ class Engine:
             return Decision("miss", 0, 0, failed=unknown, digest=self.bound.rulebook.digest)
         empties: list[Any] = [None] * len(self.groups)
         lengths = candidate_lengths(self.bound, state)
-        logical = next((length for length in lengths if self._identity_holds(state, empties, length)), 0)
         best_length, best, best_total = 0, None, self.prefill(state, 0)
-        first: Outcome | None = None
+        logical, first = self._longest(state, empties, lengths, best_total, full=explain)
         for length in lengths:
             if length > logical:
                 continue
             rest = self.prefill(state, length)
-            if first is not None and (rest > best_total or (rest == best_total and best is not None)):
+            if length < logical and (rest > best_total or (rest == best_total and best is not None)):
                 continue
-            outcome = self.outcome(state, empties, length, full=explain and first is None)
+            if length == logical and first is not None:
+                outcome = first
+            else:
+                outcome = self.outcome(
+                    state, empties, length, full=explain and first is None, at_most=best_total - rest
+                )
             if first is None:
                 first = outcome
             total = rest + outcome.cost
@@ -95,16 +105,75 @@ class Engine:
             first = self.outcome(state, empties, lengths[0])
         return self._answer(state, logical, best_length, best, best_total, first, explain=explain)
 
-    def outcome(self, state: Resolved, empties: list[Any], length: int, *, full: bool = True) -> Outcome:
-        """Judge and mend every group at one length; stops at the first hopeless group unless `full`."""
-        result = Outcome([], 0.0, [], [], True)
+    def _longest(
+        self, state: Resolved, empties: list[Any], lengths: list[int], nothing: float, *, full: bool
+    ) -> tuple[int, Outcome | None]:
+        """The longest length at which identity holds in every group, and its outcome where that was worked out."""
+        if not lengths:
+            return 0, None
+        top = lengths[0]
+        outcome = self.outcome(state, empties, top, full=full, at_most=nothing - self.prefill(state, top))
+        if outcome.complete:
+            if not self._identity_fails(outcome):
+                return top, outcome
+            lengths = lengths[1:]
+        elif self._identity_holds(state, empties, top):
+            return top, outcome
+        return next((length for length in lengths if self._identity_holds(state, empties, length)), 0), None
+
+    def _identity_fails(self, outcome: Outcome) -> bool:
+        return any(
+            mask & group.identity_mask
+            for group, masks in zip(self.groups, outcome.masks, strict=True)
+            if group.bound.rules.mandatory
+            for mask in masks
+        )
+
+    def outcome(
+        self,
+        state: Resolved,
+        empties: list[Any],
+        length: int,
+        *,
+        full: bool = True,
+        at_most: float = float("inf"),
+    ) -> Outcome:
+        """Judge and mend every group at one length.
+
+        Unless `full`, it stops at the first hopeless group, or where the price has surely passed `at_most`; then the
+        outcome is neither complete nor clean.
+        """
+        result = Outcome([], 0.0, [[] for _ in self.groups], [[] for _ in self.groups], True)
         joint: dict[str, float] = {}
-        for group in self.groups:
+        bounded = not full and self._prices_add_up
+        # A sum taken in another order may differ in its last bits.
+        limit = at_most + 1e-9 * abs(at_most) + 1e-6
+        for group in self._order:
             self._mend_group(state, group, empties, length, result, joint)
-            if not result.clean and not full:
+            if full:
+                continue
+            if not result.clean:
+                result.complete = False
                 return result
-        result.cost += sum(joint.values())
+            if bounded and result.steps and result.cost + sum(joint.values()) > limit:
+                result.clean = result.complete = False
+                return result
+        if result.steps:
+            self._add_up(result)
         return result
+
+    def _add_up(self, result: Outcome) -> None:
+        """Steps and their sum in the order of the groups, whatever the order of work was."""
+        result.steps.sort(key=lambda step: step[0].index)
+        joint: dict[str, float] = {}
+        result.cost = 0.0
+        for _, _, option, cost in result.steps:
+            name = option.bound.joint
+            if name is None:
+                result.cost += cost
+            else:
+                joint[name] = max(cost, joint.get(name, 0.0))
+        result.cost += sum(joint.values())
 
     def try_option(
         self, state: Resolved, group: CompiledGroup, option: CompiledOption, length: int, outcome: Outcome
@@ -124,23 +193,8 @@ class Engine:
 
     def prefill(self, state: Resolved, length: int) -> float:
         """Price of computing everything beyond `length`, in microseconds; infinite where it is unknown."""
-        env = {path: getattr(getattr(state, scope), fact) for path, scope, fact in self._prefill_reads}
-        env["length"] = length
-        cost = self._prefill(env)
-        return float("inf") if cost is None else float(cost)
-
-    def empty(self, group: CompiledGroup, state: Resolved) -> Any:
-        """The segment that stands for "nothing held": a discarded record under the request's own identity."""
-        segment = self.types.segment()
-        segment.group = group.bound.id
-        segment.form, segment.tier, segment.bound_for = "discarded", "nowhere", "nowhere"
-        segment.generation = segment.pins = segment.epoch = 0
-        segment.start = segment.end = 0
-        segment.marks = frozenset()
-        for fact, request_fact in self._own_identity[group.index]:
-            setattr(segment, fact, getattr(state.request, request_fact))
-        segment.matched = state.matched
-        return segment
+        price: float = self._price(state.request, state.runtime, length)
+        return price
 
     def _pieces(
         self, state: Resolved, empties: list[Any], group: CompiledGroup, length: int, first: int, to: int
@@ -151,7 +205,7 @@ class Engine:
             return chosen
         empty = empties[group.index]
         if empty is None:
-            empty = empties[group.index] = self.empty(group, state)
+            empty = empties[group.index] = group.empty(state.request, state.matched)
         return [(-1, empty, *chosen[0][2:])]
 
     def _identity_holds(self, state: Resolved, empties: list[Any], length: int) -> bool:
@@ -171,21 +225,21 @@ class Engine:
     ) -> None:
         first, to = group.span(length)
         kernel = state.kernels[group.bound.id]
-        masks: list[int] = []
-        judged: list[Judged] = []
+        masks = result.masks[group.index]
+        judged = result.used[group.index]
         mandatory = group.bound.rules.mandatory
         for index, piece, a, b in self._pieces(state, empties, group, length, first, to):
-            peers = self.peers_of(group, result, a, b, first, to)
-            context = (state.request, state.runtime, kernel, length, a, b, *peers)
+            context = (
+                state.request, state.runtime, kernel, length, a, b,
+                *self.peers_of(group, result, a, b, first, to),
+            )  # fmt: skip
             mask = group.judge(piece, *context)
             masks.append(mask)
             if mask and mandatory:
                 piece, mask = self._mend_piece(group, index, piece, mask, context, result, joint)
+                if mask:
+                    result.clean = False
             judged.append((index, piece, a, b, not mask))
-            if mask and mandatory:
-                result.clean = False
-        result.masks.append(masks)
-        result.used.append(judged)
 
     def _mend_piece(
         self,
@@ -198,9 +252,10 @@ class Engine:
         joint: dict[str, float],
     ) -> tuple[Any, int]:
         while mask:
-            option, cost = self._cheapest(group, piece, mask, context)
-            if option is None:
+            chosen = group.choose(mask, piece, *context)
+            if chosen is None:
                 return piece, mask
+            option, cost = chosen
             mended = option.apply(piece, *context)
             after = group.judge(mended, *context)
             if after & mask == mask or after & ~mask:
@@ -213,22 +268,6 @@ class Engine:
                 joint[option.bound.joint] = max(cost, joint.get(option.bound.joint, 0.0))
         return piece, mask
 
-    def _cheapest(
-        self, group: CompiledGroup, piece: Any, mask: int, context: tuple[Any, ...]
-    ) -> tuple[CompiledOption | None, float]:
-        best: CompiledOption | None = None
-        best_key: tuple[float, int, str] | None = None
-        for option in group.options:
-            if not option.mends & mask or option.needs_true & mask or not option.when(piece, *context):
-                continue
-            if not all(context[7 + 2 * slot] for slot in option.peer_slots):
-                continue
-            cost = option.cost(piece, *context)
-            key = (float("inf") if cost is None else cost, option.level, option.bound.id)
-            if best_key is None or key < best_key:
-                best, best_key = option, key
-        return best, best_key[0] if best_key is not None else 0.0
-
     def peers_of(
         self, group: CompiledGroup, result: Outcome, a: int, b: int, first: int, to: int
     ) -> tuple[Any, ...]:
@@ -236,11 +275,12 @@ class Engine:
         found: list[Any] = []
         for index in group.peer_index:
             peers = result.used[index]
-            chosen = peers[0] if len(peers) == 1 else None
-            if chosen is None:
-                low, high = max(a, first), min(b, to)
-                chosen = next((peer for peer in peers if peer[2] <= low and high <= peer[3]), None)
-            found += (self.types.segment(), False) if chosen is None else (chosen[1], chosen[4])
+            if len(peers) == 1:
+                found += peers[0][1], peers[0][4]
+                continue
+            low, high = max(a, first), min(b, to)
+            chosen = next((peer for peer in peers if peer[2] <= low and high <= peer[3]), None)
+            found += (self._nobody, False) if chosen is None else (chosen[1], chosen[4])
         return tuple(found)
 
     def _answer(
@@ -282,22 +322,23 @@ class Engine:
         )
 
     def _can_recompute(self, state: Resolved) -> bool:
-        env = state.request.as_dict("request.")
-        return all(when is not None and when(env) is True for when in self._recompute.values())
+        return self._recompute is not None and all(holds(state.request) for holds in self._recompute)
 
 
-def _request_identity(group: BoundGroup) -> list[tuple[str, str]]:
-    """Facts that identity checks read and that a healthy segment takes from the request, with the request's fact."""
-    wanted = {path for check in group.checks if check.layer == "identity" for path in reads(check.require)}
-    found = []
-    for fact, value in group.healthy.items():
-        if isinstance(value, Ref) and value.path.startswith("request.") and f"self.{fact}" in wanted:
-            found.append((fact, value.path.removeprefix("request.")))
-    return found
+def _dearest_first(groups: tuple[CompiledGroup, ...]) -> tuple[CompiledGroup, ...]:
+    """Groups that a joint repair may serve before others, each after its peers: they decide soonest that a length is
+    too dear.
+    """
+    order: dict[int, CompiledGroup] = {}
 
+    def visit(group: CompiledGroup) -> None:
+        for index in group.peer_index:
+            visit(groups[index])
+        order.setdefault(group.index, group)
 
-def _reads(bound: BoundRulebook) -> list[str]:
-    return sorted(reads(bound.rulebook.prefill.cost))
+    for group in sorted(groups, key=lambda one: not any(option.bound.joint for option in one.options)):
+        visit(group)
+    return tuple(order.values())
 
 
 def _step(group: CompiledGroup, index: int, option: CompiledOption, cost: float) -> PlanStep:

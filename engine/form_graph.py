@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.rulebook import ObjectRules, Rulebook, Transition
 
-__all__ = ["START", "FormGraph", "Machinery", "form_graph"]
+__all__ = ["FormGraph", "Machinery", "START", "form_graph"]
 
 START = "discarded"
 """The form of a segment that holds nothing: where its life begins and ends."""
@@ -57,7 +57,7 @@ def form_graph(rules: Machinery) -> FormGraph:
     drawn = [rules for rules in rulebook.objects.values() if rules.home not in passed]
     rest = [rules.name for rules in rulebook.objects.values() if rules not in drawn]
     edges = _edges(step for rules in drawn for step in _of(rules.transitions, {rules.home: "home"}))
-    note = f"Not shown, its home is a form that others pass through: {', '.join(rest)}." if rest else ""
+    note = f"Not shown, at home in a form that others pass through: {', '.join(rest)}." if rest else ""
     return FormGraph(rulebook.title, _in_order(edges), edges, note)
 
 

@@ -114,7 +114,8 @@ class _Drawing:
             self.tops.append(y)
             self.heights.append(height)
             y += height + GAP + LINE * max(labels, default=0)
-        self.height = self.tops[-1] + self.heights[-1] + MARGIN + (LINE if self.graph.note else 0)
+        bottom = self.tops[-1] + self.heights[-1] if forms else MARGIN + TITLE
+        self.height = bottom + MARGIN + (LINE if self.graph.note else 0)
 
     def _lane_offsets(self, back: bool) -> list[float]:
         """Distance of each lane's line from the column, and of the outer end of the last lane's labels."""

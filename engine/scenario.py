@@ -210,10 +210,8 @@ class EngineReplayer:
 
 def reversed_options(engine: Engine) -> Engine:
     """The same engine with every group's options in reverse order; a deterministic choice does not notice."""
-    twin = object.__new__(Engine)
-    twin.__dict__.update(engine.__dict__)
-    twin.groups = tuple(replace(group, options=group.options[::-1]) for group in engine.groups)
-    return twin
+    groups = tuple(replace(group, options=group.options[::-1]) for group in engine.bound.groups)
+    return Engine(replace(engine.bound, groups=groups))
 
 
 def _of(values: Any, prefix: str) -> dict[str, Any]:

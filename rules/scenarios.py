@@ -63,7 +63,7 @@ def dump_scenario(scenario: Scenario) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes no anchors, as our reader refuses them, and quotes what one version of YAML takes for no text."""
+    """Writes no anchors, as our reader refuses them, and quotes what some reader takes for no text."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

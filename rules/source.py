@@ -16,6 +16,7 @@ from hitproof.spec.yaml_tree import (
     Node,
     Scalar,
     Sequence,
+    expect_list,
     expect_text_list,
     parse_tree,
     plain,
@@ -125,27 +126,47 @@ def rulebook_folder(name_or_path: str | Path) -> Path:
     )
 
 
-def _include(folder: Path, path: Path, found: dict[str, Node], open_files: tuple[Path, ...]) -> None:
+def _include(
+    folder: Path, path: Path, found: dict[str, Node], open_files: tuple[Path, ...], asked: Node | None = None
+) -> None:
     if path in open_files:
         circle = " -> ".join(p.name for p in (*open_files[open_files.index(path) :], path))
-        raise UsageError(f"include circle: {circle}", where=Position(str(path)))
+        where = Position(str(path)) if asked is None else asked.where
+        raise UsageError("files include each other in a circle", where=where, got=circle)
     name = str(path)
     if name in found:
         return
     if len(found) >= MAX_FILES:
         raise UsageError("too many included files", where=Position(name), expected=f"at most {MAX_FILES}")
-    tree = read_tree(path)
-    found[name] = tree
+    found[name] = tree = _read(path, asked)
     if not isinstance(tree, TreeMapping):
         raise SchemaError(
             "a rule file is a mapping", where=tree.where, expected="sections such as `objects:`"
         )
-    entry = tree.entries.get("include")
-    for item in expect_text_list(entry[1], "include") if entry else ():
+    if "include" not in tree.entries:
+        return
+    included = tree.entries["include"][1]
+    for item, node in zip(
+        expect_text_list(included, "include"), expect_list(included, "include"), strict=True
+    ):
         target = (path.parent / item).resolve()
         if not target.is_relative_to(folder.resolve()):
-            raise UsageError("an include leaves the rulebook's folder", where=entry[1].where, got=item)  # type: ignore[index]
-        _include(folder, path.parent / item, found, (*open_files, path))
+            raise UsageError("an include leaves the rulebook's folder", where=node.where, got=item)
+        _include(folder, path.parent / item, found, (*open_files, path), node)
+
+
+def _read(path: Path, asked: Node | None) -> Node:
+    try:
+        return read_tree(path)
+    except MissingFileError as error:
+        if asked is None:
+            raise
+        raise MissingFileError(
+            f"the included file cannot be used: {error.message}",
+            where=asked.where,
+            got=path,
+            expected=error.expected,
+        ) from error
 
 
 def _find(node: Node, path: Path_) -> Position | None:

@@ -40,7 +40,7 @@ def json_schema(kind: str) -> dict[str, Any]:
     if kind != "rulefile":
         body = _draft_07(_MODELS[kind].model_json_schema(by_alias=True))
         return {**body, **head}
-    # Only the root names the rulebook, and only it may include; an editor shows the errors of the fitting half.
+    # Only the root names the rulebook and includes; an editor shows the errors of the fitting half.
     definitions: dict[str, Any] = {}
     for model in (RulebookFile, RuleFile):
         body = _draft_07(model.model_json_schema(by_alias=True))

@@ -15,7 +15,7 @@ RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 @settings(max_examples=2_000, suppress_health_check=RELAXED)
 @given(conditions(), states())
 def test_all_targets_agree_on_conditions(expression: str, state: dict[str, object]) -> None:
-    """Surely true, surely false or unknown: interpreter, both kinds of Python, columns and Z3 say the same."""
+    """Interpreter, both kinds of Python, columns and Z3 say the same: true, false or unknown."""
     node = bind(parse_condition(expression, SCOPE, allow_known="any"), CONSTANTS)
     found = answers(node, state)
     assert len(set(map(repr, found.values()))) == 1, f"{text(node)} -> {found}"

@@ -30,10 +30,10 @@ def segment(**facts: object) -> Any:
     return types_of(PROFILE).segment_of("full", usual | facts)
 
 
-def event(target: Any, trigger: str, sole: bool = True, **arguments: object) -> bool:
+def event(target: Any, trigger: str, **arguments: object) -> bool:
     """Let an event happen to a segment."""
     nothing = types_of(PROFILE)
-    context = EventContext(nothing.runtime(pool_epoch=1), nothing.kernel(), arguments, None, sole)
+    context = EventContext(nothing.runtime(pool_epoch=1), nothing.kernel(), arguments, None, True)
     return TransitionTable(bound_to(PROFILE)).fire(target, trigger, context)
 
 
@@ -81,11 +81,10 @@ def test_an_error_inside_releases() -> None:
 def test_a_leased_segment_is_not_moved_freed_or_cut(trigger: str) -> None:
     """Events that would change bytes under the reader are refused while it holds its lease, not after."""
     one = segment()
-    arguments = {"bound_for": "host", "end": 32, "address": 512}
     with Lease.take([one]) as lease:
-        assert not event(one, trigger, **arguments)
+        assert not event(one, trigger, bound_for="host", end=32, address=512)
         assert lease.confirm()
-    assert event(one, trigger, **arguments)
+    assert event(one, trigger, bound_for="host", end=32, address=512)
 
 
 def test_confirm_sees_an_epoch_and_a_form() -> None:

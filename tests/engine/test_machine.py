@@ -181,7 +181,7 @@ def test_no_donor_that_does_not_fit() -> None:
 @pytest.mark.parametrize("facts", [{"epoch": 2**40}, {"generation": 2**40}])
 def test_no_counter_of_the_engine_ever_wraps_or_gets_lost(facts: dict[str, object]) -> None:
     """At the end of a counter's domain the event is refused rather than the counter made unknown."""
-    one = segment(**facts)
+    one = segment("full", "full", **facts)
     before = one.as_dict()
     assert not MACHINE.fire(one, "defragment", context(sole=True, address=512))
     assert before == one.as_dict()

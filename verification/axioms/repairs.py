@@ -13,7 +13,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundOption
-from hitproof.verification.axioms.truth import READABLE, Truth
+from hitproof.verification.axioms.truth import IDENTITY, READABLE, Truth
 from hitproof.verification.model import GroupModel, Post
 
 __all__ = ["KNOWN_REPAIRS", "SOURCES", "repaired"]
@@ -94,9 +94,13 @@ def repaired(
         case "boundary_record":
             request = world.shared
             names = {"version": "window_version", "separators": "separators", "skipped": "skipped"}
+            # A record is made from the request alone, so it is the request's own, for as long as the request is.
+            own = {name: request(f"request.{name}").value for name in IDENTITY}
             after = before.but(
-                committed=true, **{name: request(f"request.{fact}").value for name, fact in names.items()}
-            )
+                committed=true, agree=post("matched").value, lo=post("start").value, hi=post("end").value,
+                origin=post("start").value, **own,
+                **{name: request(f"request.{fact}").value for name, fact in names.items()},
+            )  # fmt: skip
             return _all(ctx, needs), after
         case _:
             return _rebuilt(model, option, post, fresh, needs, inputs, {**seal, **place, **kernel, "pool": pool})
@@ -131,7 +135,7 @@ def _rebuilt(
         window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
         states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),
         **{name: request(f"request.{fact}").value for name, fact in versions.items()},
-        **{n: request(f"request.{n}").value for n in ("weights", "attention_config", "adapter", "media", "salt", "index_config")},
+        **{name: request(f"request.{name}").value for name in (*IDENTITY, "index_config")},
     )  # fmt: skip
     if "kv" in model.peers:
         kv = model.peers["kv"]

