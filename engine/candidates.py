@@ -7,6 +7,9 @@ from hitproof.spec.bound import BoundRulebook
 
 __all__ = ["candidate_lengths"]
 
+MAX_REGULAR = 65_536
+"""Most multiples of the hash unit that are proposed, the longest ones; stored boundaries and ends come on top."""
+
 
 def candidate_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
     """Candidate lengths in falling order, each from 1 to N - 1 and within what matched.
@@ -37,7 +40,8 @@ def candidate_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
 
 def _proposed(state: Resolved, top: int) -> list[int]:
     unit = state.request.granularity or 0
-    regular = range(top - top % unit, 0, -unit) if unit else range(0)
+    highest = top - top % unit if unit else 0
+    regular = range(highest, max(0, highest - MAX_REGULAR * unit), -unit) if unit else range(0)
     odd: set[int] = set()
     for pieces in state.pieces.values():
         for piece in pieces:

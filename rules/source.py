@@ -93,7 +93,7 @@ def read_source(name_or_path: str | Path) -> RuleSource:
 
     Raises:
         MissingFileError: There is no such rulebook.
-        UsageError: An include circle, or too many files.
+        UsageError: Files include each other in a circle, or there are too many.
         HitproofError: A file cannot be read.
     """
     folder = rulebook_folder(name_or_path)

@@ -22,7 +22,7 @@ def small(world: World, *models: GroupModel) -> list[Any]:
     """Wishes that make a counterexample easy to read: a short length, a request just longer, few unknowns."""
     n = world.shared("request.length").value
     unit = world.shared("request.granularity").value
-    wishes = [n == world.length + 1, unit == 1, world.length <= 4096, world.length <= 64]
+    wishes = [n == world.length + 1, unit == 1, world.length <= 65_536, world.length <= 4096, world.length <= 64]
     for model in models:
         for path in model.own.paths:
             wishes.append(model.own(path).known)

@@ -32,7 +32,7 @@ class Slip:
 
 SLIPS = {
     "duplicate key": Slip(
-        TAIL, "    title: Unc", "    pieces: span\n    title: Unc", "pieces: span", "duplicate", "pieces"
+        TAIL, "    title: Unc", "    pieces: point\n    title: Unc", "pieces: point", "duplicate", "pieces"
     ),
     "anchor": Slip(TAIL, "form: windowed", "form: &it windowed", "&it", "yaml", "&it", hint="remove it"),
     "alias": Slip(
@@ -143,7 +143,12 @@ SLIPS = {
         "rulebook.yaml -> vocabulary.yaml -> rulebook.yaml",
     ),
     "include outside": Slip(
-        "rulebook.yaml", "- decision.yaml", "- ../decision.yaml", "../decision.yaml", "usage", "../decision.yaml"
+        "rulebook.yaml",
+        "- decision.yaml",
+        "- ../decision.yaml",
+        "../decision.yaml",
+        "usage",
+        "../decision.yaml",
     ),
     "newer language": Slip(
         "rulebook.yaml", "language: 1", "language: 2", "2", "schema", "2", "Input should be 1"
@@ -160,8 +165,8 @@ def test_a_slip_is_told_with_its_place(book: Path, slip: Slip, command: str) -> 
     line, column = place_of(path, slip.at)
     assert 3 == done.code
     assert "" == done.err
-    message = done.error.pop("message")
-    assert message and "\n" not in message
+    error = done.error
+    assert error["message"] and "\n" not in error["message"]
     assert {
         "code": slip.code,
         "file": str(path),
@@ -171,7 +176,7 @@ def test_a_slip_is_told_with_its_place(book: Path, slip: Slip, command: str) -> 
         "got": slip.got,
         "expected": slip.expected,
         "hint": slip.hint,
-    } == {key: value for key, value in done.error.items() if key != "message"}
+    } == {key: value for key, value in error.items() if key != "message"}
 
 
 def test_a_deep_condition_is_refused_before_it_is_parsed(book: Path) -> None:

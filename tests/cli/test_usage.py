@@ -32,7 +32,6 @@ def child(*arguments: str, code: str | None = None) -> subprocess.CompletedProce
         ("profile",),
         ("trace",),
         ("check", "--bogus"),
-        ("check", "--format", "xml"),
         ("check", "one", "two"),
         ("check", "no-such-rulebook"),
         ("check", "--profile", "no-such-profile"),
@@ -48,7 +47,16 @@ def child(*arguments: str, code: str | None = None) -> subprocess.CompletedProce
         ("replay", "no-such.jsonl", "--model", "gemma-3-27b", "--capacity", "many"),
         ("replay", "no-such.jsonl", "--model", "gemma-3-27b", "--capacity", "0"),
         ("replay", "no-such.jsonl", "--model", "gemma-3-27b", "--capacity", "1", "--retention", "some"),
-        ("replay", "no-such.jsonl", "--model", "gemma-3-27b", "--capacity", "1", "--inject-version-changes", "2"),
+        (
+            "replay",
+            "no-such.jsonl",
+            "--model",
+            "gemma-3-27b",
+            "--capacity",
+            "1",
+            "--inject-version-changes",
+            "2",
+        ),
         ("schema", "--of", "everything"),
         ("schema", "--out", "no/such/folder/file.json"),
         ("test", "mixed_attention", "no-such.yaml"),
@@ -70,12 +78,19 @@ def test_bad_usage_is_exit_code_3(
     done = run(*arguments, *(("--format=json",) if as_json else ()))
     assert 3 == done.code
     assert [] == list(tmp_path.iterdir())
-    if as_json and arguments and arguments != ("check", "--format", "xml"):
+    if as_json:
         assert done.error["message"]
         assert "" == done.err
-    elif not as_json:
+    else:
         assert "" == done.out
         assert done.err and "Traceback" not in done.err
+
+
+def test_an_unknown_format_is_exit_code_3() -> None:
+    """A format that does not exist is told as text."""
+    done = run("check", "--format", "xml")
+    assert (3, "") == (done.code, done.out)
+    assert "xml" in done.err
 
 
 def test_an_empty_selection_is_exit_code_3(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def _joint_plan(run: Run) -> None:
         world.models[group.id] = model
         finals_of, constraints, post = model.folded()
         after[group.id] = post
-        formulas += constraints
+        formulas += [*constraints, *_environment_known(world, model), *(model.dual(node).T for node in group.domain)]
         if group.rules.mandatory:
             finals.append(finals_of)
     formulas += [*world.usual(), world.length > 0, *world.domains()]
