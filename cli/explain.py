@@ -95,6 +95,7 @@ def _report(rulebook: str, name: str) -> dict[str, Any]:
         "because": scenario.because,
         "file": str(path),
         "refused_event": run.refused,
+        "clamped": decision.clamped,
         "decision": decision,
         "groups": _groups(run, decision),
     }

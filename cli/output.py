@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -44,7 +44,7 @@ def clean(text: str) -> str:
 def plain_data(value: Any) -> Any:
     """The value as JSON has it: sets sorted, tuples as lists, what is endless or no number as null."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain_data(asdict(value))
+        return {one.name: plain_data(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):

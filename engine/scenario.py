@@ -183,9 +183,10 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         compare("accepted", expect.accepted, run.accepted_at(expect.at))
     if expect.option is not None and expect.at is not None:
         compare("fails after", _sorted(expect.fails_after), run.after_option(expect.option, expect.at))
-    if expect.reversed_plan is not None:
+    if expect.competing is not None:
         backwards = reversed_options(run.engine).decide(run.state())
-        compare("reversed plan", expect.reversed_plan, [f"{s.group}/{s.repair}" for s in backwards.plan])
+        repairs = [step.repair for answer in (decision, backwards) for step in answer.plan]
+        compare("competing", sorted(expect.competing), sorted(repairs))
     for path, wanted in (expect.facts or {}).items():
         name, _, fact = path.partition(".")
         got = getattr(run._segment(name), fact, None)

@@ -153,7 +153,6 @@ class _Binder:
                 for fact, value in rules.healthy.items()
                 if not self._unbound_peer(value)
             },
-            domain=tuple(map(self.node, rules.domain)),
         )
 
     def node(self, node: Node, where: object = None, rule: str | None = None) -> Node:
@@ -181,6 +180,17 @@ class _Binder:
                 )
             require = self.node(check.require, check.where, check.rule)
             found.append(BoundCheck(check.id, check.layer, require, check.rule, check.because, check.where))
+        if self.rules.domain:
+            found.append(
+                BoundCheck(
+                    "well_formed",
+                    "block_integrity",
+                    conjunction(map(self.node, self.rules.domain)),
+                    f"{self.rules.name}/well_formed",
+                    "a segment whose facts contradict each other is no segment",
+                    self.rules.where,
+                )
+            )
         stop = self.rules.resumable
         if stop.condition is not None:
             rule = f"{self.rules.name}/resumable"

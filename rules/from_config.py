@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hitproof.rules.attention_families import interleaved, latent_with_index, linear_hybrid, plain, sliding
 from hitproof.rules.deepseek_v4_family import compressed
-from hitproof.rules.group_layouts import manifest
+from hitproof.rules.group_layouts import inputs, manifest
 from hitproof.rules.model_config import ModelConfig, read_config
 from hitproof.spec.errors import HitproofError, Position, ProfileError
 from hitproof.spec.profile import MAX_LAYERS, Constant, Group, Profile
@@ -74,6 +74,8 @@ def profile_from_config(
     layers = text.integer("num_hidden_layers", most=MAX_LAYERS)
     try:
         constants, groups = derive(text, layers, kv_dtype)
+        hidden = text.optional_integer("hidden_size")
+        extra = [manifest(layers)] if hidden is None else [manifest(layers), inputs(layers, hidden)]
         return Profile.model_validate(
             {
                 "profile": name or re.sub(r"[^a-z0-9]+", "-", model_type),
@@ -81,7 +83,7 @@ def profile_from_config(
                 "layers": layers,
                 "sources": [file[-200:]],
                 "constants": constants,
-                "groups": [group.model_dump() for group in (*groups, manifest(layers))],
+                "groups": [group.model_dump() for group in (*groups, *extra)],
             }
         )
     except HitproofError:

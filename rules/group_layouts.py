@@ -13,6 +13,7 @@ __all__ = [
     "compressor_state",
     "entries",
     "full_kv",
+    "inputs",
     "manifest",
     "recurrent_state",
     "routing_index",
@@ -157,6 +158,13 @@ def manifest(layers: int) -> Group:
     """The record of a prefix in slower storage, over all layers; members of every group are named in it."""
     note = "what a prefix in slower storage consists of; without it nothing comes back from there"
     return _group("prefix_manifest", "demoted_prefix", range(layers), {}, note=note)
+
+
+def inputs(layers: int, hidden: int) -> Group:
+    """Kept inputs of all layers, two bytes an element; optional: a segment of it is held only where somebody pays."""
+    row = Row(2 * hidden, f"{hidden:,} hidden x 2 B bfloat16", 16, 512)
+    constants = {"row_tokens": 1, **row.constants(layers), "scaled": False}
+    return _group("layer_inputs", "layer_inputs", range(layers), constants, note=row.note(layers))
 
 
 def _group(

@@ -28,6 +28,9 @@ from hitproof.spec.yaml_tree import suggest
 
 __all__ = ["resolve_objects"]
 
+IMPLICIT = ("well_formed", "resumable")
+"""Checks that come of `domain:` and `resumable:`."""
+
 _Parts = list[tuple[Tree, RuleFile]]
 _Path = tuple[str | int, ...]
 
@@ -273,7 +276,7 @@ class _ObjectReader:
         self, found: dict[str, Check], name: str, decl: CheckDecl, at: _Placed, scope: Scope
     ) -> None:
         rule = f"{name}/{decl.id}"
-        if decl.id in found or decl.id == "resumable":
+        if decl.id in found or decl.id in IMPLICIT:
             raise DuplicateError(f"check {rule} stands twice", where=at("id"), rule=rule, got=decl.id)
         applies = None
         if decl.applies is not None:
@@ -368,13 +371,13 @@ class _ObjectReader:
     ) -> tuple[str, ...]:
         ids = [check.id for check in checks]
         if decl.mends == "all":
-            return (*ids, "resumable")
+            return (*ids, *IMPLICIT)
         known_anywhere = {c.id for every, _ in self.every for c in every.checks}
         result: list[str] = []
         for i, mended in enumerate(decl.mends):
             names = self.check_sets.get(mended, (mended,))
             for check in names:
-                if check in ids or check == "resumable":
+                if check in ids or check in IMPLICIT:
                     result.append(check)
                 elif not (inherited or check in known_anywhere or mended in self.check_sets):
                     raise ReferenceNameError(

@@ -78,7 +78,6 @@ class BoundGroup:
     transitions: tuple[Transition, ...]
     dispositions: tuple[Disposition, ...]
     healthy: Mapping[str, Node | tuple[Node, ...] | str]
-    domain: tuple[Node, ...]
 
     @property
     def object(self) -> str:

@@ -44,8 +44,8 @@ class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
     `accepted` asks whether every group accepts at exactly `at`, without repair. `option` names a recovery option that
-    applies at `at`, and `fails_after` the checks of its group that do not hold once it has run. `reversed_plan` is the
-    plan with the options of every group in reverse order.
+    applies at `at`, and `fails_after` the checks of its group that do not hold once it has run. `competing` names
+    the repairs that a plan of one step runs with the options in file order and in reverse.
     """
 
     verdict: Verdict | None = None
@@ -61,7 +61,7 @@ class Expectation(_Model):
     at: int | None = None
     option: str | None = None
     fails_after: list[str] | None = None
-    reversed_plan: list[str] | None = None
+    competing: list[str] | None = None
     facts: dict[str, FactValue] | None = None
 
 

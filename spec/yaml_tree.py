@@ -573,8 +573,9 @@ def validate(model: type[_Model], node: Node, rule: str | None = None) -> _Model
 def _explain(model: type[pydantic.BaseModel], node: Node, error: Any, rule: str | None) -> HitproofError:
     loc: tuple[str | int, ...] = error["loc"]
     where, found = _locate(node, loc)
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
     kind = error["type"]
+    path = _path(node, loc) + (f".{loc[-1]}" if kind == "missing" else "")
+    path = path.lstrip(".")
     if kind == "extra_forbidden":
         key, hint = str(loc[-1]), suggest(str(loc[-1]), _known_keys(model, loc[:-1]))
         return SchemaError(f"unknown key `{path}`", where=where, rule=rule, got=key, hint=hint)
@@ -604,6 +605,17 @@ def _locate(node: Node, loc: tuple[str | int, ...]) -> tuple[Position, Node]:
             node = node.items[part]
             where = node.where
     return where, node
+
+
+def _path(node: Node, loc: tuple[str | int, ...]) -> str:
+    """The keys and indices on the way, as far as they exist; names of union members are left out."""
+    path = ""
+    for part in loc:
+        if isinstance(node, Mapping) and str(part) in node.entries:
+            path, node = f"{path}.{part}", node.entries[str(part)][1]
+        elif isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
+            path, node = f"{path}[{part}]", node.items[part]
+    return path
 
 
 def _known_keys(model: type[pydantic.BaseModel], loc: tuple[str | int, ...]) -> set[str]:

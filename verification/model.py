@@ -81,7 +81,12 @@ class GroupModel:
         self.share_to = z3.Int(f"{tag}share.to", ctx=world.ctx)
         true = z3.BoolVal(True, ctx=world.ctx)
         self._share = {"first": Z3Fact(self.share_first, true), "to": Z3Fact(self.share_to, true)}
-        self.share_domain = [0 <= self.share_first, self.share_first <= self.share_to, self.share_to <= FAR]
+        rows = int(group.constants.get("row_tokens", 1))
+        # Pieces meet where one ends, and a well-formed piece ends with a whole row.
+        self.share_domain = [
+            0 <= self.share_first, self.share_first <= self.share_to, self.share_to <= FAR,
+            self.share_first % rows == 0, self.share_to % rows == 0,
+        ]  # fmt: skip
         self.peers = {role: world.group(peer) for role, peer in group.peers.items()} if prefix is None else {}
         self._ready: dict[str, Z3Fact] = {}
 

@@ -49,6 +49,8 @@ class Run:
     counterexample: Counterexample | None = None
     gaps: list[str] = field(default_factory=list)
     covered: list[str] = field(default_factory=list)
+    rules: dict[str, str] = field(default_factory=dict)
+    decisive: set[str] = field(default_factory=set)
 
     @property
     def assumptions(self) -> frozenset[str]:

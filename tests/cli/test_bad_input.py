@@ -1,4 +1,4 @@
-"""Every class of bad input ends in exit code 3 and an error that says where, what was got and what is right."""
+"""Every class of bad input ends in exit code 3 and an error with place, what was got and what is right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOO_DEEP = f"require: {'(' * 300}group.window <= self.window_size{')' * 300}"
 
 @dataclass(frozen=True)
 class Slip:
-    """One wrong edit of the rulebook, and the error that it must give; `at` is the text at the error's place."""
+    """One wrong edit of the rulebook, and the error that it must give at the place of the text `at`."""
 
     file: str
     old: str
@@ -249,7 +249,7 @@ def test_a_binary_file_is_refused(
 
 
 def test_text_errors_look_like_a_compiler_s(book: Path) -> None:
-    """The first line has file, line and column; got and the hint follow on lines of their own; stdout is empty."""
+    """The first line has file, line and column; got and the hint follow on lines of their own."""
     path = edit(book, TAIL, REQUIRE, "require: group.window <= self.windo_size")
     done = run("check", book)
     line, column = place_of(path, "self.windo_size")

@@ -30,6 +30,7 @@ FLASH: dict[str, Any] = {
     "model_type": "deepseek_v4",
     "torch_dtype": "bfloat16",
     "num_hidden_layers": 43,
+    "hidden_size": 4096,
     "num_nextn_predict_layers": 1,
     "num_key_value_heads": 1,
     "head_dim": 512,
@@ -50,6 +51,7 @@ GEMMA_27B: dict[str, Any] = {
     "text_config": {
         "model_type": "gemma3_text",
         "num_hidden_layers": 62,
+        "hidden_size": 5376,
         "num_attention_heads": 32,
         "num_key_value_heads": 16,
         "head_dim": 128,
@@ -65,6 +67,7 @@ QWEN_NEXT: dict[str, Any] = {
     "model_type": "qwen3_next",
     "torch_dtype": "bfloat16",
     "num_hidden_layers": 48,
+    "hidden_size": 2048,
     "full_attention_interval": 4,
     "num_attention_heads": 16,
     "num_key_value_heads": 2,

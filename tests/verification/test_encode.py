@@ -117,9 +117,9 @@ def test_literals_alone_are_encoded_too(names: Z3Facts) -> None:
     node = parse_condition("home", SCOPE, expect=form)
     value, known = encode_number(node, names)
     assert z3.is_true(known) and value.eq(names.enums.member(form, "windowed"))
-    assert value.eq(encode_number(node, lambda path: names(path), ctx=names.ctx, enums=names.enums)[0])
+    assert value.eq(encode_number(node, names.__call__, ctx=names.ctx, enums=names.enums)[0])
     with pytest.raises(TypeError, match="sorts"):
-        encode_number(node, lambda path: names(path), ctx=names.ctx)
+        encode_number(node, names.__call__, ctx=names.ctx)
     assert "7" == str(encode_number(parse_condition("7", SCOPE, expect=TOKENS), names)[0])
 
 

@@ -88,7 +88,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         return own(name).value
 
     say("committed", alive, (), truth["committed"])
-    if "start" in facts:
+    if model.group.object in POSITIONAL:
         say("span", alive, ("start", "end"), z3.And(truth["lo"] <= fact("start"), fact("end") <= truth["hi"], truth["origin"] == fact("start")))
     for name in IDENTITY:
         say(name, alive, (name,), truth[name] == fact(name))

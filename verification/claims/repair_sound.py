@@ -48,7 +48,7 @@ class _Option:
         failing = z3.Or([z3.Not(model.holds(check)) for check in sorted(option.mends)] or [False])
         premise = [
             model.applies(option), model.identity(), failing, *promises, *self.world.usual(), self.world.length > 0,
-            *(model.dual(node).T for node in self.group.domain), *_environment_known(self.world, model),
+            *_environment_known(self.world, model),
         ]  # fmt: skip
         self._rules(post, premise)
         if not run.done:
@@ -170,7 +170,7 @@ def _joint_plan(run: Run) -> None:
         world.models[group.id] = model
         finals_of, constraints, post = model.folded()
         after[group.id] = post
-        formulas += [*constraints, *_environment_known(world, model), *(model.dual(node).T for node in group.domain)]
+        formulas += [*constraints, *_environment_known(world, model)]
         if group.rules.mandatory:
             finals.append(finals_of)
     formulas += [*world.usual(), world.length > 0, *world.domains()]

@@ -50,7 +50,6 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         model.accepted(),
         *fingerprints(truth, run.assumptions),
         *(clause for _, clause in truthful(model, model.own, truth)),
-        *(model.dual(node).T for node in group.domain),
         *world.usual(),
         world.length > 0,
     ]

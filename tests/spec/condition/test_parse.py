@@ -301,6 +301,15 @@ class TestKnown:
         assert Position("rules.yaml", 10, column) == caught.value.where
         assert parse(expression, allow_known="any")
 
+    def test_known_inside_a_need_counts_where_the_need_stands(self) -> None:
+        """A name is no way around the rule."""
+        macros = {"needs.seen": parse("known(length) or kv.ready")}
+        scope = Scope(SCOPE.facts, macros, SCOPE.constants)
+        assert parse_condition("needs.seen and kv.ready", scope)
+        for expression in ("not needs.seen", "implies(needs.seen, kv.ready)"):
+            with pytest.raises(ConditionError, match="negation"):
+                parse_condition(expression, scope)
+
     def test_known_can_be_forbidden(self) -> None:
         """Some places take no `known` at all."""
         with pytest.raises(ConditionError, match="cannot stand here"):

@@ -1,0 +1,104 @@
+"""Claim `complete`: no matching state is a dead end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from hitproof.spec.bound import BoundGroup
+from hitproof.spec.condition import Literal
+from hitproof.spec.scenario import Expectation
+from hitproof.verification.axioms.repairs import SOURCES
+from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.model import World
+from hitproof.verification.run import Claim, Run
+
+__all__ = ["CLAIM"]
+
+
+def prove(run: Run) -> None:
+    """At length 0 nothing is read, and what recomputes from there has its sources whenever it claims to apply."""
+    for group in run.bound.groups:
+        if not group.rules.mandatory:
+            continue
+        _nothing_is_read_at_zero(run, group)
+        _recompute_has_sources(run, group)
+        _refusal_is_possible(run, group)
+        if run.done:
+            return
+    run.covered.append("every group falls back to length 0, and forward has its tokens and media")
+
+
+def _nothing_is_read_at_zero(run: Run, group: BoundGroup) -> None:
+    world = World(run.bound)
+    model = world.group(group.id)
+    premise = [world.length == 0, *world.usual()]
+    needed = model.needed()
+    found = run.must_not(world.ctx, [*premise, needed, *world.domains()], f"{group.id}: nothing is read at 0")
+    if found is not None:
+        run.fail(
+            f"{group.id} still needs something when nothing is reused, so a state without it has no way out",
+            f"{group.object}/needed", group.rules.where, None,
+        )  # fmt: skip
+
+
+def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
+    """Whoever has the sources may recompute; whoever may recompute has the sources."""
+    world = World(run.bound)
+    model = world.group(group.id)
+    option = group.recompute
+    if option is None:
+        run.fail(
+            f"{group.id} has no full recompute: where nothing else applies, it is stuck",
+            f"{group.object}/recompute", group.rules.where, None,
+        )  # fmt: skip
+        return
+    facts = {name: world.shared(f"request.has_{name}") for name in SOURCES["forward"] if name in ("tokens", "media")}
+    have = z3.And([z3.And(fact.known, fact.value) for fact in facts.values()])
+    applies = model.dual(option.when).T
+    base = [*world.usual(), *(fact.known for fact in facts.values())]
+    stuck = run.must_not(world.ctx, [*base, have, z3.Not(applies), *world.domains()], f"{group.id}: sources suffice")
+    if stuck is not None:
+        run.fail(
+            f"{group.id} cannot be recomputed although tokens and media are at hand", option.rule, option.where,
+            _at_zero(run, world, stuck.model, "refuse", "recompute does not apply although its sources are at hand"),
+        )  # fmt: skip
+        return
+    wishes = [*small(world), *(z3.Or(z3.Not(f.known), f.value) for n, f in sorted(facts.items()) if n == "tokens")]
+    lies = run.must_not(
+        world.ctx, [*base, applies, z3.Not(have), *world.domains()], f"{group.id}: sources exist", soft=wishes
+    )
+    if lies is not None:
+        gone = [n for n, f in facts.items() if not z3.is_true(lies.model.eval(f.value, model_completion=True))]
+        run.fail(
+            f"{group.id} claims that it can be recomputed without {', '.join(sorted(gone))}", option.rule, option.where,
+            _at_zero(run, world, lies.model, "miss", "recompute is promised without its sources"),
+        )  # fmt: skip
+
+
+def _at_zero(run: Run, world: World, found: Any, verdict: Any, title: str) -> Any:
+    """A request that finds nothing: the engine either recomputes or refuses."""
+    return decode_scenario(found, world, "complete", title, Expectation(verdict=verdict, length=0), segments=[], fill=False)
+
+
+def _refusal_is_possible(run: Run, group: BoundGroup) -> None:
+    """The premise: identity matches, yet some check fails and nothing mends it; only the length can fall."""
+    if run.witness is not None or isinstance(group.needed, Literal) and not group.needed.value:
+        return
+    world = World(run.bound)
+    model = world.group(group.id)
+    stuck = [z3.Not(model.applies(option)) for option in group.options]
+    premise = [model.identity(), z3.Not(model.accepted()), *stuck, world.length > 0, *world.usual()]
+    if run.must(world.ctx, [*premise, *world.domains()], f"{group.id}: witness") is not None:
+        run.witness = f"{group.id} can match and be beyond repair, so that the length must fall"
+
+
+CLAIM = Claim(
+    id="complete",
+    sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources exist, or "
+    "the reused length falls, down to 0, where nothing is read and tokens and media suffice.",
+    method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass",
+    assumptions=("a request's claim to hold tokens and media is true",),
+    prove=prove,
+)
