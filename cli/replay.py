@@ -145,6 +145,8 @@ def _tell(reports: list[dict[str, Any]], modes: Sequence[str], trace: str, model
         ]
         headings = ("retention", "logical hit", "effective reuse", "recovered", "recomputed")
         show(table(f"Share of all {unit} touched", headings, rows))
+    if first.get("injected"):
+        show(f"{first['injected']} version changes were injected; they are no part of the trace")
     for mode, report in zip(modes, reports, strict=True):
         counts = ", ".join(f"{count} {verdict}" for verdict, count in report["decisions"].items())
         costs = ", ".join(f"{level} {us / 1e6:.3f} s" for level, us in report["recovery_cost_us"].items())

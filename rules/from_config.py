@@ -74,8 +74,9 @@ def profile_from_config(
     layers = text.integer("num_hidden_layers", most=MAX_LAYERS)
     try:
         constants, groups = derive(text, layers, kv_dtype)
-        hidden = text.optional_integer("hidden_size")
-        extra = [manifest(layers)] if hidden is None else [manifest(layers), inputs(layers, hidden)]
+        extra = [manifest(layers)]
+        if text.has("hidden_size"):
+            extra.append(inputs(layers, text.integer("hidden_size")))
         return Profile.model_validate(
             {
                 "profile": name or re.sub(r"[^a-z0-9]+", "-", model_type),

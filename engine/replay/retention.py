@@ -45,6 +45,11 @@ class Retention:
         return self.mode == "full"
 
     @property
+    def noted(self) -> bool:
+        """Whether it is noted block by block what is kept."""
+        return self.mode in ("periodic", "until_reallocated")
+
+    @property
     def device_only(self) -> bool:
         """Whether what is kept is lost once its block leaves the device."""
         return self.mode == "until_reallocated"
@@ -56,7 +61,7 @@ class Retention:
             computed: Blocks of the request that were reused; the boundaries beyond were computed by it.
             last: The request's last boundary; its state is at hand even where it was reused.
         """
-        if self.mode not in ("periodic", "until_reallocated") or not last:
+        if not self.noted or not last:
             return ()
         if self.mode == "until_reallocated":
             return (last,)

@@ -59,13 +59,18 @@ class Serving:
         self._changeable = [path for path in CHANGEABLE if path in read]
         self.moulds: list[dict[str, Mould]] = [self._moulds()]
 
+    @property
+    def may_change(self) -> bool:
+        """Whether a change can ever happen."""
+        return bool(self._rate and self._changeable)
+
     def pass_time(self) -> bool:
         """Lets the injected changes happen that fall before the next request; changes the facts.
 
         Returns:
             True where a version has changed: what was written before stays of the old one.
         """
-        if not self._rate or not self._changeable or self._random.random() >= self._rate:
+        if not self.may_change or self._random.random() >= self._rate:
             return False
         path = self._random.choice(self._changeable)
         self.generation += 1

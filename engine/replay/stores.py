@@ -10,7 +10,7 @@ from hitproof.engine.replay.serving import Serving
 from hitproof.engine.tiers import DEVICE
 from hitproof.spec.bound import BoundGroup
 
-__all__ = ["Run", "Store", "store_of"]
+__all__ = ["Run", "StateStore", "Store", "store_of"]
 
 Run = tuple[int, int, int]
 """Blocks `[first, after)` of a path that lie in one tier."""
@@ -42,9 +42,6 @@ class Store:
             matched: Tokens on which the path and the request agree.
         """
         return []
-
-    def keep(self, ids: Sequence[int], boundary: int) -> None:
-        """Notes the state at a boundary, counted in blocks; changes the store."""
 
     def blocks_of(self, segment: Any) -> range:
         """Places on the path of the blocks that hold a segment."""
@@ -99,22 +96,31 @@ class StateStore(Store):
             return []
         found: list[Any] = []
         for first, after, tier, generation in self._uniform(ids, runs):
-            ruler = self._ruler(generation, tier, after)
-            found += ruler[first:after] if self.retention.everywhere else self._noted(ids, ruler, first, after)
+            if self.retention.everywhere:
+                found += self._ruler(generation, tier, after)[first:after]
+            else:
+                found += self._noted(ids, first, after, tier, generation)
         for segment in found:
             segment.matched = matched
         return found
 
     def keep(self, ids: Sequence[int], boundary: int) -> None:
-        self.noted[ids[boundary - 1]] = 0
+        """Notes the state at a boundary, counted in blocks; changes the store."""
+        self._note(ids[boundary - 1], 0)
 
     def blocks_of(self, segment: Any) -> range:
         last = segment.end // self.unit
         return range(last - 1, last)
 
-    def _noted(self, ids: Sequence[int], ruler: list[Any], first: int, after: int) -> list[Any]:
+    def _noted(self, ids: Sequence[int], first: int, after: int, tier: int, generation: int) -> list[Any]:
         noted = self.noted
+        ruler = self._ruler(generation, tier, after)
         return [ruler[place] for place in range(first, after) if ids[place] in noted]
+
+    def _note(self, block: int, start: int) -> None:
+        self.noted[block] = start
+        if self.serving.generation:
+            self.written[block] = self.serving.generation
 
     def _ruler(self, generation: int, tier: int, blocks: int) -> list[Any]:
         """Segments at the ends of the first `blocks` blocks, and maybe more."""
@@ -142,22 +148,18 @@ class TailStore(StateStore):
         oldest = max(0, boundary * self.unit - self._reach)
         for place in range(oldest // self.unit, boundary):
             start = max(oldest, place * self.unit)
-            self.noted[ids[place]] = min(start, self.noted.get(ids[place], start))
+            self._note(ids[place], min(start, self.noted.get(ids[place], start)))
 
     def blocks_of(self, segment: Any) -> range:
         return Store.blocks_of(self, segment)
 
-    def _noted(self, ids: Sequence[int], ruler: list[Any], first: int, after: int) -> list[Any]:
-        found = []
-        noted = self.noted.get
-        for place in range(first, after):
-            start = noted(ids[place])
-            if start is not None:
-                segment = ruler[place]
-                if segment.start != start:
-                    segment = self._like(segment, start)
-                found.append(segment)
-        return found
+    def _noted(self, ids: Sequence[int], first: int, after: int, tier: int, generation: int) -> list[Any]:
+        unit, noted = self.unit, self.noted
+        return [
+            self._cut(generation, noted[ids[place]], (place + 1) * unit, tier, 0)
+            for place in range(first, after)
+            if ids[place] in noted
+        ]
 
     def _start(self, place: int) -> int:
         return max(place * self.unit, (place + 1) * self.unit - self._reach)

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hitproof.cli.replay import parse_capacity
+from hitproof.cli.replay import Retention, parse_capacity
+from hitproof.engine.replay import MODES
 from hitproof.engine.trace import TraceRequest
 from hitproof.spec.errors import UsageError
 from tests.cli.running import run
 
-MODES = ["full", "periodic", "zero", "until_reallocated"]
 RATE = {"blocks": 0.5, "tokens": 0.25}
 
 
@@ -37,6 +37,7 @@ class Report:
             "recomputed_rate": RATE,
             "decisions": {"reuse": 1},
             "recovery_cost_us": {"in_place": 1.0},
+            "injected": 9,
             "seconds": 0.5,
             "settings": self.settings,
         }
@@ -99,7 +100,12 @@ def test_the_settings_are_handed_on(trace: Path) -> None:
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(
     ("chosen", "modes"),
-    [((), ["full"]), (("zero", "full"), ["full", "zero"]), (("all",), MODES), (("zero", "all"), MODES)],
+    [
+        ((), ["full"]),
+        (("zero", "full"), ["full", "zero"]),
+        (("all",), list(MODES)),
+        (("zero", "all"), list(MODES)),
+    ],
 )
 def test_retention_may_be_asked_for_often(chosen: tuple[str, ...], modes: list[str], trace: Path) -> None:
     """Several modes give a list of reports, each mode once and in a fixed order."""
@@ -110,7 +116,7 @@ def test_retention_may_be_asked_for_often(chosen: tuple[str, ...], modes: list[s
     assert modes == [one["settings"]["retention"] for one in reports]
     assert {None} == {one["settings"]["capacity"] for one in reports}
     text = run(*command).out
-    for part in (*modes, "50.00 %", "25.00 %", "2 requests", "1 reuse"):
+    for part in (*modes, "50.00 %", "25.00 %", "2 requests", "1 reuse", "9 version changes were injected"):
         assert part in text
 
 
@@ -135,3 +141,26 @@ def test_a_capacity_is_a_number_or_unlimited() -> None:
     for text in ("0", "-1", "1e3", "\u0663", "", "9" * 30, "Unlimited"):
         with pytest.raises(UsageError):
             parse_capacity(text)
+
+
+def test_the_modes_are_those_of_the_replay() -> None:
+    """The option offers each mode that the replay knows, and `all`."""
+    assert [*MODES, "all"] == [mode.value for mode in Retention]
+
+
+def test_a_real_replay_adds_up(tmp_path: Path) -> None:
+    """On a synthetic trace, reuse, recovery and recomputation sum to the logical hits, in blocks and tokens."""
+    file = tmp_path / "synthetic.jsonl"
+    run("trace", "synth", "--out", file, "--requests", "200", "--seed", "7")
+    command = ("replay", file, "--model", "deepseek-v4-flash", "--capacity", "500", "--host-blocks", "500")
+    done = run(*command, "--retention", "all", "--format", "json")
+    assert 0 == done.code
+    for one in done.data["reports"]:
+        assert 200 == one["requests"] == sum(one["decisions"].values())
+        assert 0 < one["block_touches"]
+        for unit in ("blocks", "tokens"):
+            parts = [
+                one[name][unit] for name in ("effective_reuse_rate", "recovered_rate", "recomputed_rate")
+            ]
+            assert one["logical_hit_rate"][unit] == pytest.approx(sum(parts))
+            assert 0 < one["logical_hit_rate"][unit] <= 1

@@ -215,7 +215,7 @@ class TestFamilies:
         """Llama, and Qwen2 with its window switched off, have one full group."""
         for config in (LLAMA, QWEN2):
             profile = derive(config)
-            assert ["full_kv", "demoted_prefix"] == [group.object for group in profile.groups]
+            assert ["full_kv", "demoted_prefix", "layer_inputs"] == [group.object for group in profile.groups]
             assert 2 * 8 * 128 * 2 * 32 == profile.groups[0].constants["row_bytes"]
             assert (0, True) == (profile.constants["receptive_field"], profile.constants["warmable"])
 
@@ -229,9 +229,9 @@ class TestFamilies:
     def test_mistral_slides_unless_the_window_is_null(self) -> None:
         """One window in all layers with it, full attention without it."""
         windowed, full = derive(MISTRAL), derive(MISTRAL | {"sliding_window": None})
-        assert ["window", "window_boundary", "prefix_manifest"] == [group.id for group in windowed.groups]
+        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [group.id for group in windowed.groups]
         assert 4095 * 32 == windowed.constants["receptive_field"]
-        assert ["full", "prefix_manifest"] == [group.id for group in full.groups]
+        assert ["full", "prefix_manifest", "layer_inputs"] == [group.id for group in full.groups]
 
     def test_qwen2_slides_from_its_first_windowed_layer(self) -> None:
         """`max_window_layers` full layers come first."""
@@ -261,7 +261,7 @@ class TestFamilies:
             "num_hidden_layers": 2,
             "compress_ratios": [0, 0],
         }
-        assert ["window", "window_boundary", "prefix_manifest"] == [group.id for group in derive(config).groups]
+        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [group.id for group in derive(config).groups]
 
     def test_the_cache_type_can_be_stated(self) -> None:
         """`kv_dtype` wins over the configuration; fp8 halves the row and makes it depend on scales."""

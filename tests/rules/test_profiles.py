@@ -27,6 +27,7 @@ V4_FLASH_BYTES = {
     "csa_index_state": (512 * 4 * 21, 8_640),
     "hca_entries": (584 * 20, 1_728),
     "hca_state": (1_024 * 4 * 20, 32_832),
+    "layer_inputs": (2 * 4_096 * 43, 131_072),
 }
 
 

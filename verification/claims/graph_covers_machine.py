@@ -1,0 +1,142 @@
+"""Claim `graph_covers_machine`: from every reachable form there is a way on, to reuse or to discard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from hitproof.spec.bound import BoundGroup
+from hitproof.spec.rulebook import Transition
+from hitproof.spec.scenario import Event, Expectation, Scenario, SegmentDecl
+from hitproof.verification.decode import decode_scenario, segment_of
+from hitproof.verification.model import GroupModel, World
+from hitproof.verification.run import Claim, Run
+from hitproof.verification.steps import make_step
+
+__all__ = ["CLAIM"]
+
+START = "discarded"
+
+
+def prove(run: Run) -> None:
+    """Forms reachable by guards that can be true, and from each a guarded path to the home form or to discarded."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    forms = 0
+    for group in run.bound.groups:
+        key = (group.object, tuple(sorted(f"{k}={v}" for k, v in group.constants.items() if k in ("stride", "alignment"))))
+        if key in seen:
+            continue
+        seen.add(key)
+        forms += _covers(run, group)
+        if run.done:
+            return
+    run.covered.append(f"{forms} reachable forms, each with an exit from every state")
+
+
+def _covers(run: Run, group: BoundGroup) -> int:
+    possible = {(t.id, source): _can_fire(run, group, t, source) for t in group.transitions for source in t.sources}
+    reached = _closure({START}, group, possible)
+    goals = {group.home, START}
+    for form in sorted(reached - goals):
+        if not _leads(form, goals, group, possible):
+            _stuck(run, group, form, "no guarded path leads on")
+            return len(reached)
+        # Whatever the state in this form, as long as nobody holds it, some event of such a path can be made to fire.
+        _no_state_is_stuck(run, group, form, goals, possible)
+        if run.done:
+            return len(reached)
+    missing = [form for form in (group.home,) if form not in reached]
+    if missing:
+        _stuck(run, group, missing[0], "the home form is never reached")
+    elif run.witness is None:
+        run.witness = f"{group.id} reaches {', '.join(sorted(reached))}"
+    return len(reached)
+
+
+def _can_fire(run: Run, group: BoundGroup, transition: Transition, source: str) -> bool:
+    world = World(run.bound)
+    model = GroupModel(world, group, prefix=f"{group.id}.")
+    step = make_step(model, transition, source)
+    assumed = [] if step.donor is None else step.donor.assumptions
+    return run.must(world.ctx, [step.guard, *model.own.assumptions, *assumed], f"{group.id}: {transition.id}") is not None
+
+
+def _closure(start: set[str], group: BoundGroup, possible: dict[tuple[str, str], bool]) -> set[str]:
+    reached = set(start)
+    while True:
+        more = {t.target for t in group.transitions for s in t.sources if s in reached and possible[t.id, s]} - reached
+        if not more:
+            return reached
+        reached |= more
+
+
+def _leads(form: str, goals: set[str], group: BoundGroup, possible: dict[tuple[str, str], bool]) -> bool:
+    return bool(_closure({form}, group, possible) & goals)
+
+
+def _no_state_is_stuck(
+    run: Run, group: BoundGroup, form: str, goals: set[str], possible: dict[tuple[str, str], bool]
+) -> None:
+    world = World(run.bound)
+    model = GroupModel(world, group, prefix=f"{group.id}.")
+    exits = [
+        t
+        for t in group.transitions
+        if form in t.sources and (t.target in goals or (t.target != form and _leads(t.target, goals, group, possible)))
+    ]
+    closed: list[Any] = []
+    for transition in exits:
+        step = make_step(model, transition, form)
+        free = [term for path in step.event.paths for term in (step.event(path).value, step.event.flag(path))]
+        guard = z3.And(step.guard, *step.event.assumptions)
+        closed.append(z3.ForAll(free, z3.Not(guard)) if free else z3.Not(guard))
+    at_form = model.own("form").value == world.enums.member(group.facts["form"].type, form)
+    # Counters far from the end of their range; nobody holds the segment.
+    room = [
+        model.own(name).value < int(fact.hi) - 2
+        for name, fact in group.facts.items()
+        if fact.type.kind == "counter" and name in world.bound.rulebook.engine_owned and fact.hi is not None
+    ]
+    question = [at_form, model.own("pins").value == 0, *room, *closed, *model.own.assumptions]
+    found = run.must_not(world.ctx, question, f"{group.id}: stuck in {form}")
+    if found is not None:
+        segment = segment_of(found.model, model, name="s")
+        events = [Event(segment="s", trigger=t.id) for t in exits]
+        scenario = decode_scenario(
+            found.model, world, "graph_covers_machine", f"a segment in form '{form}' has no way on",
+            Expectation(facts={"s.form": form}, refused_event=0 if events else None), segments=[segment], events=events, fill=False,
+        )  # fmt: skip
+        place = exits[0].where if exits else group.rules.where
+        run.fail(
+            f"{group.id}: a segment in form '{form}' can be in a state that no event leaves", f"{group.object}/{form}", place, scenario
+        )
+
+
+def _stuck(run: Run, group: BoundGroup, form: str, why: str) -> None:
+    leaving = [t for t in group.transitions if form in t.sources and t.target != form]
+    entering = [t for t in group.transitions if t.target == form]
+    rule = next(iter(leaving or entering), None)
+    scenario = Scenario(
+        scenario=f"graph-covers-machine-{run.bound.profile.profile}",
+        title=f"a segment in form '{form}' has no way on",
+        because="Counterexample to the claim `graph_covers_machine`.",
+        profile=run.bound.profile,
+        request={"length": 2},
+        segments=[SegmentDecl(id="s", group=group.id, facts={"form": form})],
+        events=[Event(segment="s", trigger=t.id) for t in leaving],
+        expect=Expectation(facts={"s.form": form}, refused_event=0 if leaving else None),
+    )
+    run.fail(
+        f"{group.id}: form '{form}': {why}", f"{group.object}/{form}", rule.where if rule else group.rules.where, scenario
+    )
+
+
+CLAIM = Claim(
+    id="graph_covers_machine",
+    sentence="Every form that can be reached has, from each of its states, an event that leads on towards reuse or "
+    "towards discard.",
+    method="reachability over satisfiable guards; one quantified question a form for states without an exit",
+    assumptions=("counters_never_wrap", "unheld segments"),
+    prove=prove,
+)
