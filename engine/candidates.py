@@ -48,6 +48,7 @@ def _proposed(state: Resolved, top: int) -> list[int]:
             end = piece.end
             if end is not None and (not unit or end % unit) and 0 < end <= top:
                 odd.add(end)
-            if piece.marks:
-                odd.update(m for m in piece.marks if (not unit or m % unit) and 0 < m <= top)
+            for mark in piece.marks or ():
+                if (not unit or mark % unit) and 0 < mark <= top:
+                    odd.add(mark)
     return sorted({*regular, *odd}, reverse=True) if odd else list(regular)

@@ -55,6 +55,8 @@ class CompiledGroup:
 
     bound: BoundGroup
     index: int
+    id: str
+    mandatory: bool
     roles: tuple[str, ...]
     peer_index: tuple[int, ...]
     judge: Function
@@ -114,6 +116,8 @@ def compile_group(
     return CompiledGroup(
         bound=group,
         index=index,
+        id=group.id,
+        mandatory=group.rules.mandatory,
         roles=roles,
         peer_index=tuple(order[group.peers[role]] for role in roles),
         judge=judge,

@@ -15,7 +15,7 @@ from hitproof.engine.compile import (
 )
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.reasons import dispose, explain_failures, raise_flags
-from hitproof.engine.state import Resolved, select_pieces
+from hitproof.engine.state import FAR, Resolved, select_pieces
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import interval
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
@@ -59,9 +59,12 @@ class Engine:
             compile_group(group, index, order, bound, self.types) for index, group in enumerate(bound.groups)
         )
         self._order = _dearest_first(self.groups)
-        self._prices_add_up = all(
-            interval(option.bound.cost)[0] >= 0 for group in self.groups for option in group.options
-        )
+        self._maybe_negative = {
+            frozenset(group.peer_index[slot] for slot in option.peer_slots)
+            for group in self.groups
+            for option in group.options
+            if interval(option.bound.cost)[0] < 0
+        }
         self._price = compile_price(bound.rulebook.prefill.cost)
         self._door = bound.rulebook.door
         self._nobody = self.types.segment()
@@ -81,12 +84,13 @@ class Engine:
             return Decision("miss", 0, 0, failed=unknown, digest=self.bound.rulebook.digest)
         empties: list[Any] = [None] * len(self.groups)
         lengths = candidate_lengths(self.bound, state)
+        price, runtime = self._price, state.runtime
         best_length, best, best_total = 0, None, self.prefill(state, 0)
         logical, first = self._longest(state, empties, lengths, best_total, full=explain)
         for length in lengths:
             if length > logical:
                 continue
-            rest = self.prefill(state, length)
+            rest = price(request, runtime, length)
             if length < logical and (rest > best_total or (rest == best_total and best is not None)):
                 continue
             if length == logical and first is not None:
@@ -125,7 +129,7 @@ class Engine:
         return any(
             mask & group.identity_mask
             for group, masks in zip(self.groups, outcome.masks, strict=True)
-            if group.bound.rules.mandatory
+            if group.mandatory
             for mask in masks
         )
 
@@ -145,7 +149,6 @@ class Engine:
         """
         result = Outcome([], 0.0, [[] for _ in self.groups], [[] for _ in self.groups], True)
         joint: dict[str, float] = {}
-        bounded = not full and self._prices_add_up
         # A sum taken in another order may differ in its last bits.
         limit = at_most + 1e-9 * abs(at_most) + 1e-6
         for group in self._order:
@@ -155,12 +158,20 @@ class Engine:
             if not result.clean:
                 result.complete = False
                 return result
-            if bounded and result.steps and result.cost + sum(joint.values()) > limit:
+            if result.steps and result.cost + sum(joint.values()) > limit and self._only_grows(result):
                 result.clean = result.complete = False
                 return result
         if result.steps:
             self._add_up(result)
         return result
+
+    def _only_grows(self, result: Outcome) -> bool:
+        """Whether no price can be negative that is still to come: what might cost less than nothing lacks a source."""
+        used = result.used
+        return all(
+            any(used[index] and not any(piece[4] for piece in used[index]) for index in sources)
+            for sources in self._maybe_negative
+        )
 
     def _add_up(self, result: Outcome) -> None:
         """Steps and their sum in the order of the groups, whatever the order of work was."""
@@ -182,7 +193,7 @@ class Engine:
         first, to = group.span(length)
         _, piece, a, b = self._pieces(state, [None] * len(self.groups), group, length, first, to)[0]
         peers = self.peers_of(group, outcome, a, b, first, to)
-        context = (state.request, state.runtime, state.kernels[group.bound.id], length, a, b, *peers)
+        context = (state.request, state.runtime, state.kernels[group.id], length, a, b, *peers)
         mask = group.judge(piece, *context)
         if not option.mends & mask or option.needs_true & mask or not option.when(piece, *context):
             return "the option does not apply"
@@ -199,21 +210,24 @@ class Engine:
     def _pieces(
         self, state: Resolved, empties: list[Any], group: CompiledGroup, length: int, first: int, to: int
     ) -> list[tuple[int, Any, int, int]]:
-        pieces = state.pieces.get(group.bound.id, ())
-        chosen = select_pieces(group.bound, pieces, length, first, to)
-        if chosen[0][0] >= 0:
-            return chosen
+        pieces = state.pieces.get(group.id)
+        if pieces:
+            if len(pieces) == 1:
+                return [(0, pieces[0], 0, FAR)]
+            chosen = select_pieces(group.bound, pieces, length, first, to)
+            if chosen[0][0] >= 0:
+                return chosen
         empty = empties[group.index]
         if empty is None:
             empty = empties[group.index] = group.empty(state.request, state.matched)
-        return [(-1, empty, *chosen[0][2:])]
+        return [(-1, empty, 0, FAR)]
 
     def _identity_holds(self, state: Resolved, empties: list[Any], length: int) -> bool:
         for group in self.groups:
-            if not group.bound.rules.mandatory:
+            if not group.mandatory:
                 continue
             first, to = group.span(length)
-            kernel = state.kernels[group.bound.id]
+            kernel = state.kernels[group.id]
             for _, piece, share_first, share_to in self._pieces(state, empties, group, length, first, to):
                 peers = (None, False) * len(group.roles)
                 if group.identity(piece, state.request, state.runtime, kernel, length, share_first, share_to, *peers):
@@ -221,21 +235,22 @@ class Engine:
         return True
 
     def _mend_group(
-        self, state: Resolved, group: CompiledGroup, empties: list[Any], length: int, result: Outcome, joint: dict[str, float]
+        self,
+        state: Resolved,
+        group: CompiledGroup,
+        empties: list[Any],
+        length: int,
+        result: Outcome,
+        joint: dict[str, float],
     ) -> None:
         first, to = group.span(length)
-        kernel = state.kernels[group.bound.id]
-        masks = result.masks[group.index]
-        judged = result.used[group.index]
-        mandatory = group.bound.rules.mandatory
+        facts = (state.request, state.runtime, state.kernels[group.id], length)
+        masks, judged = result.masks[group.index], result.used[group.index]
         for index, piece, a, b in self._pieces(state, empties, group, length, first, to):
-            context = (
-                state.request, state.runtime, kernel, length, a, b,
-                *self.peers_of(group, result, a, b, first, to),
-            )  # fmt: skip
+            context = (*facts, a, b, *(self.peers_of(group, result, a, b, first, to) if group.roles else ()))
             mask = group.judge(piece, *context)
             masks.append(mask)
-            if mask and mandatory:
+            if mask and group.mandatory:
                 piece, mask = self._mend_piece(group, index, piece, mask, context, result, joint)
                 if mask:
                     result.clean = False

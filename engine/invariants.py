@@ -10,10 +10,15 @@ from hitproof.engine.state import Resolved
 from hitproof.spec.condition import interpret
 from hitproof.spec.facts import Value
 
-__all__ = ["violated_invariants"]
+__all__ = ["owns_block", "violated_invariants"]
 
 UNOWNED = ("discarded", "demoted", "quarantined")
 """Forms in which a segment owns no device block."""
+
+
+def owns_block(segment: Any) -> bool:
+    """The segment owns a device block: not in forms without one, nor while it is still on its way to the device."""
+    return segment.form not in UNOWNED and not (segment.form == "moving" and segment.tier != "device")
 
 
 def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
@@ -25,7 +30,7 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
     violated: set[str] = set()
     groups = {group.id: group for group in engine.bound.groups}
     segments = [segment for pieces in state.pieces.values() for segment in pieces]
-    owners = [s for s in segments if s.form not in UNOWNED and groups[s.group].constants.get("has_bytes")]
+    owners = [s for s in segments if owns_block(s) and groups[s.group].constants.get("has_bytes")]
     for invariant in engine.bound.invariants:
         if invariant.over == "pair":
             for one, other in combinations(owners, 2):

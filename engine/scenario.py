@@ -8,7 +8,7 @@ from typing import Any
 from hitproof.engine.decide import Engine
 from hitproof.engine.event import EventContext
 from hitproof.engine.healthy import healthy_segment
-from hitproof.engine.invariants import violated_invariants
+from hitproof.engine.invariants import owns_block, violated_invariants
 from hitproof.engine.machine import FormMachine
 from hitproof.engine.state import Resolved
 from hitproof.rules.bind import bind_rulebook
@@ -128,7 +128,7 @@ class ScenarioRun:
             segment = self._segment(event.segment)
             donor = None if event.donor is None else self._segment(event.donor)
             sole = not any(
-                other is not segment and other.address == segment.address and other.form not in ("discarded", "demoted")
+                other is not segment and other.address == segment.address and owns_block(other)
                 for other in self.segments.values()
             )
             context = EventContext(

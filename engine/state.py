@@ -8,9 +8,10 @@ from typing import Any
 
 from hitproof.spec.bound import BoundGroup
 
-__all__ = ["Resolved", "select_pieces"]
+__all__ = ["FAR", "Resolved", "select_pieces"]
 
 FAR = 2**40
+"""End of the share of the last piece: beyond every length."""
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ class Step:
         post: Facts after.
         event: Arguments.
         donor: Facts of the donor, where there is one.
+        before_address: The block that the facts named before.
     """
 
     transition: Transition
@@ -34,6 +35,7 @@ class Step:
     post: Post
     event: Z3Facts
     donor: Z3Facts | None
+    before_address: Any
 
 
 def steps(model: GroupModel) -> Iterator[Step]:
@@ -93,4 +95,4 @@ def make_step(model: GroupModel, transition: Transition, source: str, own: Any =
             after[name] = state(name)
     for name in world.bound.rulebook.engine_owned & set(facts):
         guard.append(after[name].known)
-    return Step(transition, source, z3.And(true, *guard), Post(after), event, donor)
+    return Step(transition, source, z3.And(true, *guard), Post(after), event, donor, state("address").value)

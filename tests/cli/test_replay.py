@@ -17,6 +17,7 @@ from hitproof.engine.trace import TraceRequest
 from hitproof.spec.errors import UsageError
 from tests.cli.running import run
 
+PARTS = ("effective_reuse_rate", "recovered_rate", "recomputed_rate")
 RATE = {"blocks": 0.5, "tokens": 0.25}
 
 
@@ -149,7 +150,7 @@ def test_the_modes_are_those_of_the_replay() -> None:
 
 
 def test_a_real_replay_adds_up(tmp_path: Path) -> None:
-    """On a synthetic trace, reuse, recovery and recomputation sum to the logical hits, in blocks and tokens."""
+    """On a synthetic trace, reuse, recovery and recomputation sum to the logical hits."""
     file = tmp_path / "synthetic.jsonl"
     run("trace", "synth", "--out", file, "--requests", "200", "--seed", "7")
     command = ("replay", file, "--model", "deepseek-v4-flash", "--capacity", "500", "--host-blocks", "500")
