@@ -47,6 +47,7 @@ class CompiledGroup:
 
     Args:
         judge, identity: Generated functions: the mask of the checks that fail, of all or of identity alone.
+        fails: Generated function: whether any check fails; it stops at the first.
         choose: Generated function over a mask and the context: the cheapest option that mends a failing check
             and may run, with its price, or None; at equal price the lower level, then the lesser id.
         empty: Generated function over the request and the tokens that match: the segment that stands for
@@ -60,6 +61,7 @@ class CompiledGroup:
     roles: tuple[str, ...]
     peer_index: tuple[int, ...]
     judge: Function
+    fails: Function
     identity: Function
     identity_mask: int
     span: Function
@@ -121,6 +123,7 @@ def compile_group(
         roles=roles,
         peer_index=tuple(order[group.peers[role]] for role in roles),
         judge=judge,
+        fails=_compile("fails", signature, _fails_body(group, name), {}),
         identity=identity,
         identity_mask=identity_mask,
         span=span,
@@ -154,17 +157,29 @@ def _without_segments(held: Mapping[str, str]) -> Callable[[str], tuple[str, boo
 
 
 def _judge_body(group: BoundGroup, name: Any, bits: Mapping[str, int], layer: str | None) -> list[str]:
-    checks = [c for c in group.checks if layer is None or c.layer == layer]
-    body: list[str] = []
-    if group.needed != Literal(True, group.needed.type if isinstance(group.needed, Literal) else None):  # type: ignore[arg-type]
-        body.append(f"if {python_true(Not(group.needed), name, trusted=True)}: return 0")
-    texts = {check.id: python_true(check.require, name, trusted=True) for check in checks}
+    texts = {
+        check.id: python_true(check.require, name, trusted=True)
+        for check in group.checks
+        if layer is None or check.layer == layer
+    }
+    body = _unless_needed(group, name)
     if texts:
         body.append("if " + " and ".join(f"({text})" for text in texts.values()) + ": return 0")
     body.append("m = 0")
     body += [f"if not ({text}): m |= {bits[check]}" for check, text in texts.items()]
     body.append("return m")
     return body
+
+
+def _fails_body(group: BoundGroup, name: Any) -> list[str]:
+    texts = [f"({python_true(check.require, name, trusted=True)})" for check in group.checks]
+    return [*_unless_needed(group, name), f"return not ({' and '.join(texts) or 'True'})"]
+
+
+def _unless_needed(group: BoundGroup, name: Any) -> list[str]:
+    if isinstance(group.needed, Literal) and group.needed.value is True:
+        return []
+    return [f"if {python_true(Not(group.needed), name, trusted=True)}: return 0"]
 
 
 def _compile_option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +153,9 @@ class Engine:
         # A sum taken in another order may differ in its last bits.
         limit = at_most + 1e-9 * abs(at_most) + 1e-6
         for group in self._order:
-            self._mend_group(state, group, empties, length, result, joint)
+            # Which checks of an optional group fail is only told, never asked by another group.
+            judge = group.judge if full or group.mandatory else group.fails
+            self._mend_group(state, group, judge, empties, length, result, joint)
             if full:
                 continue
             if not result.clean:
@@ -238,6 +241,7 @@ class Engine:
         self,
         state: Resolved,
         group: CompiledGroup,
+        judge: Callable[..., int],
         empties: list[Any],
         length: int,
         result: Outcome,
@@ -248,7 +252,7 @@ class Engine:
         masks, judged = result.masks[group.index], result.used[group.index]
         for index, piece, a, b in self._pieces(state, empties, group, length, first, to):
             context = (*facts, a, b, *(self.peers_of(group, result, a, b, first, to) if group.roles else ()))
-            mask = group.judge(piece, *context)
+            mask = judge(piece, *context)
             masks.append(mask)
             if mask and group.mandatory:
                 piece, mask = self._mend_piece(group, index, piece, mask, context, result, joint)
