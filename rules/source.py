@@ -63,7 +63,7 @@ class RuleSource:
             yield tree, validate(RepairFile, tree)
 
     def edited(self, path: Path_, value: object) -> tuple[RuleSource, Position]:
-        """The same source with the value at `path` of the file that has it replaced (`None` deletes it).
+        """The same source with the value at `path` of the file that has it replaced or added (`None` deletes it).
 
         List items are named by their `id`. Returns the new source and the place of the edit.
 
@@ -74,6 +74,8 @@ class RuleSource:
             trees: Mapping[str, Node] = getattr(self, group)
             for name, tree in trees.items():
                 where = _find(tree, path)
+                if where is None and value is not None:
+                    where = _find_owner(tree, path)
                 if where is not None:
                     changed = {**trees, name: _edit(tree, path, value)}
                     return replace(self, **{group: changed}), where
@@ -179,6 +181,18 @@ def _find(node: Node, path: Path_) -> Position | None:
     return where
 
 
+def _find_owner(tree: Node, path: Path_) -> Position | None:
+    """Place of the mapping to which the last key of the path could be added."""
+    node: Node = tree
+    where = tree.where
+    for part in path[:-1]:
+        step = _step(node, part)
+        if step is None:
+            return None
+        where, node = step
+    return where if isinstance(node, TreeMapping) and len(path) > 1 else None
+
+
 def _step(node: Node, part: str | int) -> tuple[Position, Node] | None:
     if isinstance(node, TreeMapping):
         return node.entries.get(str(part))
@@ -204,7 +218,7 @@ def _edit(node: Node, path: Path_, value: object) -> Node:
     head, rest = path[0], path[1:]
     if isinstance(node, TreeMapping):
         entries = dict(node.entries)
-        where, child = entries[str(head)]
+        where, child = entries.get(str(head), (node.where, node))
         if rest:
             entries[str(head)] = (where, _edit(child, rest, value))
         elif value is None:

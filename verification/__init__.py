@@ -1,3 +1,6 @@
-"""The solver path: proves or refutes the claims about a rulebook, independently of the engine."""
+"""Proofs about rulebooks: a second reading of the rules, which never imports the engine."""
 
-__all__: list[str] = []
+from hitproof.verification.mutants import MUTANTS, Mutant
+from hitproof.verification.verify import run_mutant, verify
+
+__all__ = ["MUTANTS", "Mutant", "run_mutant", "verify"]

@@ -10,7 +10,7 @@ import z3
 from hitproof.spec.facts import Fact
 from hitproof.spec.scenario import Event, Expectation, FactValue, Scenario, SegmentDecl
 from hitproof.verification.encode import Z3Fact
-from hitproof.verification.model import GroupModel, World
+from hitproof.verification.model import FAR, GroupModel, World
 
 __all__ = ["decode_event", "decode_scenario", "decode_value", "segment_of", "small"]
 
@@ -24,6 +24,8 @@ def small(world: World, *models: GroupModel) -> list[Any]:
     unit = world.shared("request.granularity").value
     wishes = [n == world.length + 1, unit == 1, world.length <= 65_536, world.length <= 4096, world.length <= 64]
     for model in models:
+        # The engine asks one piece for everything.
+        wishes += [model.share_first == 0, model.share_to == FAR]
         for path in model.own.paths:
             wishes.append(model.own(path).known)
     return wishes

@@ -13,7 +13,7 @@ from hitproof.spec.condition import Node
 from hitproof.spec.facts import TOKENS, Fact
 from hitproof.verification.encode import Dual, EnumSorts, Z3Fact, Z3Facts, encode, encode_number
 
-__all__ = ["GroupModel", "Post", "World"]
+__all__ = ["FAR", "GroupModel", "Post", "World"]
 
 FAR = 2**40
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 from hitproof.spec.bound import BoundRulebook
@@ -121,9 +120,3 @@ class Run:
         )
 
 
-def run_claim(claim: Claim, bound: BoundRulebook, replayer: Replayer | None, timeout_ms: int) -> ClaimResult:
-    """Decide one claim for one profile."""
-    run = Run(bound, Asker(timeout_ms), replayer)
-    begin = perf_counter()
-    claim.prove(run)
-    return run.result(claim, perf_counter() - begin)

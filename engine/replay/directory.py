@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hitproof.engine.replay.retention import Retention
 from hitproof.engine.replay.serving import Serving
-from hitproof.engine.replay.stores import Run, StateStore, Store, store_of
-from hitproof.engine.tiers import DEVICE, TieredLru
+from hitproof.engine.replay.stores import Run, StateStore, store_of
+from hitproof.engine.tiers import TieredLru
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.decision import Decision
 
@@ -54,17 +54,26 @@ class Directory:
         capacities: tuple[int | None, int | None, int | None],
     ) -> None:
         self._serving, self._retention, self._unit = serving, retention, unit
-        self._stores: dict[str, Store] = {
-            group.id: store_of(group, serving, retention, unit) for group in bound.groups
+        noted: dict[int, int] = {}
+        self._stores = {
+            group.id: store_of(group, serving, retention, unit, noted) for group in bound.groups
         }
-        self._keepers = [store for store in self._stores.values() if isinstance(store, StateStore)]
         self._partial: dict[int, None] = {}
-        noted: list[dict[int, Any]] = [store.noted for store in self._keepers if retention.noted]
-        written = [store.written for store in self._stores.values() if serving.may_change]
-        self._tables: list[dict[int, Any]] = [self._partial, *noted, *written]
-        self._on_device = noted if retention.device_only else []
-        demoted = self._demoted if self._on_device else None
-        self._lru = TieredLru(*capacities, on_demote=demoted, on_lost=self._lost)
+        # States that lie in one block share what is noted, so one of them speaks for all.
+        self._states = [store for store in self._stores.values() if isinstance(store, StateStore)]
+        self._keepers = list({id(store.noted): store for store in self._states}.values())
+        tables = [store.noted for store in self._keepers if retention.noted]
+        self._lru = TieredLru(
+            *capacities,
+            on_demote=_forget(tables) if retention.device_only else None,
+            on_lost=_forget(
+                [
+                    self._partial,
+                    *tables,
+                    *(store.written for store in self._stores.values() if serving.may_change),
+                ]
+            ),
+        )
 
     def look_up(self, ids: Sequence[int], tokens: int) -> Found:
         """Finds the longest known prefix of a request; changes nothing.
@@ -120,20 +129,32 @@ class Directory:
         generation = self._serving.generation
         for store in self._stores.values():
             store.written.update(dict.fromkeys(ids[reused:], generation))
+        # The last boundary is kept as it was used, even where nothing beyond it was computed.
+        if reused and reused == len(ids):
+            for store in self._states:
+                store.written.update((ids[place], generation) for place in store.blocks_at(reused))
         for step in decision.plan:
             if step.level == "in_place" and step.segment >= 0:
                 store = self._stores[step.group]
                 for place in store.blocks_of(found.pieces[step.group][step.segment]):
                     store.written[ids[place]] = generation
 
-    def _demoted(self, block: int, source: int, target: int) -> None:
-        if source == DEVICE:
-            for table in self._on_device:
+
+def _forget(tables: Sequence[dict[int, Any]]) -> Callable[..., None]:
+    """What happens when a block goes: the tables forget it."""
+    if len(tables) == 1:
+        only = tables[0].pop
+
+        def forget(block: int, *_: object) -> None:
+            only(block, None)
+
+    else:
+
+        def forget(block: int, *_: object) -> None:
+            for table in tables:
                 table.pop(block, None)
 
-    def _lost(self, block: int) -> None:
-        for table in self._tables:
-            table.pop(block, None)
+    return forget
 
 
 def _runs(tiers: Sequence[int], whole: int) -> list[Run]:

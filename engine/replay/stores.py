@@ -15,22 +15,17 @@ __all__ = ["Run", "StateStore", "Store", "store_of"]
 Run = tuple[int, int, int]
 """Blocks `[first, after)` of a path that lie in one tier."""
 
-_SPAN_OBJECTS = ("full_kv", "compressed_global", "routing_index")
-_STATE_OBJECTS = ("recurrent_state", "compressor_state")
-
 
 class Store:
     """One group's data on the blocks that the cache knows; carriers are reused from request to request.
 
     Attributes:
         written: Block to the generation of the serving process that wrote it, where that is not the first.
-        noted: Block to what is kept on it, where the retention notes that.
     """
 
     def __init__(self, group: BoundGroup, serving: Serving, retention: Retention, unit: int) -> None:
-        self.group, self.serving, self.retention, self.unit = group.id, serving, retention, unit
+        self.group, self.serving, self.retention, self.unit = group, serving, retention, unit
         self.written: dict[int, int] = {}
-        self.noted: dict[int, int] = {}
         self._cuts: dict[tuple[int, int, int, int], Any] = {}
 
     def pieces(self, ids: Sequence[int], runs: Sequence[Run], matched: int) -> list[Any]:
@@ -51,7 +46,7 @@ class Store:
         key = (generation, start, end, tier)
         segment = self._cuts.get(key)
         if segment is None:
-            mould = self.serving.moulds[generation][self.group]
+            mould = self.serving.moulds[generation][self.group.id]
             segment = self._cuts[key] = mould.cut(start, end, tier)
         segment.matched = matched
         return segment
@@ -85,10 +80,17 @@ class SpanStore(Store):
 
 
 class StateStore(Store):
-    """State of one length; it lies with the block that ends there."""
+    """State of one length; it lies with the block that ends there.
 
-    def __init__(self, group: BoundGroup, serving: Serving, retention: Retention, unit: int) -> None:
+    Attributes:
+        noted: Block to the first token of what is kept on it, where the retention notes that.
+    """
+
+    def __init__(
+        self, group: BoundGroup, serving: Serving, retention: Retention, unit: int, noted: dict[int, int]
+    ) -> None:
         super().__init__(group, serving, retention, unit)
+        self.noted = noted
         self._rulers: dict[tuple[int, int], list[Any]] = {}
 
     def pieces(self, ids: Sequence[int], runs: Sequence[Run], matched: int) -> list[Any]:
@@ -106,7 +108,11 @@ class StateStore(Store):
 
     def keep(self, ids: Sequence[int], boundary: int) -> None:
         """Notes the state at a boundary, counted in blocks; changes the store."""
-        self._note(ids[boundary - 1], 0)
+        self.noted[ids[boundary - 1]] = (boundary - 1) * self.unit
+
+    def blocks_at(self, boundary: int) -> range:
+        """Places on the path of the blocks that hold the state at a boundary."""
+        return range(boundary - 1, boundary)
 
     def blocks_of(self, segment: Any) -> range:
         last = segment.end // self.unit
@@ -116,11 +122,6 @@ class StateStore(Store):
         noted = self.noted
         ruler = self._ruler(generation, tier, after)
         return [ruler[place] for place in range(first, after) if ids[place] in noted]
-
-    def _note(self, block: int, start: int) -> None:
-        self.noted[block] = start
-        if self.serving.generation:
-            self.written[block] = self.serving.generation
 
     def _ruler(self, generation: int, tier: int, blocks: int) -> list[Any]:
         """Segments at the ends of the first `blocks` blocks, and maybe more."""
@@ -134,21 +135,26 @@ class StateStore(Store):
 
 
 class TailStore(StateStore):
-    """Rows of a window, each with the block that its token is in; a window longer than a block lies on several.
+    """Rows of a window that fits into the block that it ends in."""
 
-    `noted` has the first row that is kept of a block. Under `full` retention that is the first one that a window
-    which ends in the block, or in a later one, can need.
+    def _start(self, place: int) -> int:
+        return max(place * self.unit, (place + 1) * self.unit - _reach(self.group))
+
+
+class LongTailStore(TailStore):
+    """Rows of a window that lies on several blocks; each block keeps those of its own tokens.
+
+    `noted` has the first row that is kept of a block. Under `full` retention that is the block's first one.
     """
 
-    def __init__(self, group: BoundGroup, serving: Serving, retention: Retention, unit: int) -> None:
-        super().__init__(group, serving, retention, unit)
-        self._reach = int(group.constants["window"]) - 1
-
     def keep(self, ids: Sequence[int], boundary: int) -> None:
-        oldest = max(0, boundary * self.unit - self._reach)
-        for place in range(oldest // self.unit, boundary):
+        oldest = max(0, boundary * self.unit - _reach(self.group))
+        for place in self.blocks_at(boundary):
             start = max(oldest, place * self.unit)
-            self._note(ids[place], min(start, self.noted.get(ids[place], start)))
+            self.noted[ids[place]] = min(start, self.noted.get(ids[place], start))
+
+    def blocks_at(self, boundary: int) -> range:
+        return range(max(0, boundary * self.unit - _reach(self.group)) // self.unit, boundary)
 
     def blocks_of(self, segment: Any) -> range:
         return Store.blocks_of(self, segment)
@@ -160,9 +166,6 @@ class TailStore(StateStore):
             for place in range(first, after)
             if ids[place] in noted
         ]
-
-    def _start(self, place: int) -> int:
-        return max(place * self.unit, (place + 1) * self.unit - self._reach)
 
 
 class RecordStore(Store):
@@ -188,14 +191,31 @@ class ManifestStore(Store):
         return [self._cut(0, 0, runs[-1][1] * self.unit, DEVICE, matched)]
 
 
-def store_of(group: BoundGroup, serving: Serving, retention: Retention, unit: int) -> Store:
-    """The store that fits a group's object; kept layer inputs are in no trace and are never held."""
-    name = group.object
-    kinds: dict[str, type[Store]] = {
-        **dict.fromkeys(_SPAN_OBJECTS, SpanStore),
-        **dict.fromkeys(_STATE_OBJECTS, StateStore),
-        "uncompressed_tail": TailStore,
-        "window_boundary": RecordStore,
-        "demoted_prefix": ManifestStore,
-    }
-    return kinds.get(name, Store)(group, serving, retention, unit)
+def store_of(
+    group: BoundGroup, serving: Serving, retention: Retention, unit: int, noted: dict[int, int]
+) -> Store:
+    """The store that fits a group's object; kept layer inputs are in no trace and are never held.
+
+    Args:
+        noted: Where the groups are noted whose state at a boundary lies in one block.
+    """
+    match group.object:
+        case "full_kv" | "compressed_global" | "routing_index":
+            return SpanStore(group, serving, retention, unit)
+        case "recurrent_state" | "compressor_state":
+            return StateStore(group, serving, retention, unit, noted)
+        case "uncompressed_tail" if _reach(group) <= unit:
+            return TailStore(group, serving, retention, unit, noted)
+        case "uncompressed_tail":
+            return LongTailStore(group, serving, retention, unit, {})
+        case "window_boundary":
+            return RecordStore(group, serving, retention, unit)
+        case "demoted_prefix":
+            return ManifestStore(group, serving, retention, unit)
+        case _:
+            return Store(group, serving, retention, unit)
+
+
+def _reach(group: BoundGroup) -> int:
+    """How many older rows a window reads: it includes the query's own."""
+    return int(group.constants["window"]) - 1

@@ -15,7 +15,7 @@ from hitproof.verification.axioms.reading_sets import POSITIONAL, STATEFUL, read
 from hitproof.verification.encode import Z3Fact
 from hitproof.verification.model import GroupModel
 
-__all__ = ["Truth", "fingerprints", "held", "serves", "truthful"]
+__all__ = ["Truth", "fingerprints", "held_parts", "truthful"]
 
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
 READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout")
@@ -136,45 +136,31 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
     return clauses
 
 
-def serves(model: GroupModel, truth: Truth) -> Any:
-    """The bytes, whatever positions they hold, are readable by this request's kernels and are its own."""
+def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
+    """What makes bytes readable by this request's kernels and its own, whatever positions they hold.
+
+    Each part carries the name of the fact that should have told.
+    """
     world, group = model.world, model.group
     constants = group.constants
     request = world.shared
 
-    def same(ghost: str, other: Z3Fact) -> Any:
-        return z3.And(other.known, truth[ghost] == other.value)
+    def same(ghost: str, other: Z3Fact) -> tuple[str, Any]:
+        return ghost, z3.And(other.known, truth[ghost] == other.value)
 
     parts = [
-        truth["committed"],
-        truth["agree"] >= world.length + int(constants.get("lookahead", 0)),
+        ("form", truth["committed"]),
+        ("matched", truth["agree"] >= world.length + int(constants.get("lookahead", 0))),
         *(same(name, request(f"request.{name}")) for name in IDENTITY),
     ]
     if constants.get("has_bytes"):
-        allows = request("request.allows_approximate")
-        pool = request("runtime.pool_epoch")
-        parts += [
-            truth["device"], truth["mine"], truth["mapped"], truth["intact"],
-            z3.And(pool.known, truth["pool"] == pool.value),
-            z3.Or(truth["exact"], z3.And(allows.known, allows.value)),
-            same("layout", model.kernel("layout")),
-            same("kernel_version", model.kernel("version")),
-            same("encoding", model.kernel("encoding")),
-            truth["address"] % int(constants["alignment"]) == 0,
-            truth["stride"] % int(constants["alignment"]) == 0,
-        ]  # fmt: skip
-        if constants.get("scaled"):
-            parts.append(same("scale_version", model.kernel("scale_version")))
-        if constants.get("has_v"):
-            parts.append(same("v_layout", model.kernel("v_layout")))
+        parts += _byte_parts(model, truth, same)
     match group.object:
         case "uncompressed_tail":
-            boundary = model.peers["boundary"]
             parts += [
-                truth["ring_still"],
-                truth["window"] >= int(constants["window"]),
+                ("write_sequence", truth["ring_still"]),
+                ("window_size", truth["window"] >= int(constants["window"])),
                 same("boundary_version", request("request.window_version")),
-                boundary.own("version").known,
             ]
         case "compressed_global":
             parts += [
@@ -198,13 +184,38 @@ def serves(model: GroupModel, truth: Truth) -> Any:
             ]
         case _:
             pass
-    return z3.And(*parts)
+    return parts
 
 
-def held(model: GroupModel, truth: Truth, position: Any) -> Any:
-    """What a query reads of this group at `position` is there and is the request's; for states, at the length."""
+def _byte_parts(model: GroupModel, truth: Truth, same: Any) -> list[tuple[str, Any]]:
+    constants, request = model.group.constants, model.world.shared
+    allows, pool = request("request.allows_approximate"), request("runtime.pool_epoch")
+    alignment = int(constants["alignment"])
+    parts = [
+        ("tier", truth["device"]),
+        ("written_generation", truth["mine"]),
+        ("mapped_generation", truth["mapped"]),
+        ("measured", truth["intact"]),
+        ("pool_epoch", z3.And(pool.known, truth["pool"] == pool.value)),
+        ("exactness", z3.Or(truth["exact"], z3.And(allows.known, allows.value))),
+        same("layout", model.kernel("layout")),
+        same("kernel_version", model.kernel("version")),
+        same("encoding", model.kernel("encoding")),
+        ("address", truth["address"] % alignment == 0),
+        ("stride", truth["stride"] % alignment == 0),
+    ]
+    if constants.get("scaled"):
+        parts.append(same("scale_version", model.kernel("scale_version")))
+    if constants.get("has_v"):
+        parts.append(same("v_layout", model.kernel("v_layout")))
+    return parts
+
+
+def held_parts(model: GroupModel, truth: Truth, position: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """Whether anything of this group is read at `position` (for states: at the length), and what then must hold."""
     group, length = model.group, model.world.length
     constants = group.constants
+    serves = serve_parts(model, truth)
     if group.object in POSITIONAL:
         wanted = z3.And(
             reads(group.object, constants, length, position),
@@ -213,11 +224,16 @@ def held(model: GroupModel, truth: Truth, position: Any) -> Any:
         )
         tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
         row_end = (position - truth["origin"]) / tokens + 1
-        there = z3.And(
-            truth["lo"] <= position, position < truth["hi"], row_end * size <= truth["bytes"]
-        )
-        return z3.Implies(wanted, z3.And(there, serves(model, truth)))
+        there = [
+            ("start", truth["lo"] <= position),
+            ("end", position < truth["hi"]),
+            ("bytes", row_end * size <= truth["bytes"]),
+        ]
+        return wanted, [*there, *serves]
     if group.object in STATEFUL:
-        there = z3.And(z3.Select(truth["states"], length), truth["bytes"] >= int(constants["state_bytes"]))
-        return z3.Implies(state_is_read(group.object, constants, length), z3.And(there, serves(model, truth)))
-    return z3.Implies(length > 0, serves(model, truth))
+        there = [
+            ("marks", z3.Select(truth["states"], length)),
+            ("bytes", truth["bytes"] >= int(constants["state_bytes"])),
+        ]
+        return state_is_read(group.object, constants, length), [*there, *serves]
+    return length > 0, serves

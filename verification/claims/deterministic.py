@@ -40,7 +40,7 @@ def _never_compete(run: Run, group: BoundGroup, first: BoundOption, second: Boun
     others = [model.holds(c.id) for c in group.checks if c.id not in common]
     prices = [model.number(option.cost) for option in (first, second)]
     same = z3.And(prices[0][1], prices[1][1], prices[0][0] == prices[1][0])
-    lean = [prices[0][0] < 1000]
+    lean = [prices[0][0] < 1]
     found = run.must_not(
         world.ctx, [*both, failing, *others, same, *world.domains()], f"{group.id}: {first.id} twice",
         soft=[*small(world, *world.models.values()), *lean],

@@ -107,7 +107,8 @@ def _no_state_is_stuck(
             found.model, world, "graph_covers_machine", f"a segment in form '{form}' has no way on",
             Expectation(facts={"s.form": form}, refused_event=0 if events else None), segments=[segment], events=events, fill=False,
         )  # fmt: skip
-        place = exits[0].where if exits else group.rules.where
+        dead = [t for t in group.transitions if not any(possible[t.id, source] for source in t.sources)]
+        place = (dead or exits or [group.rules])[0].where
         run.fail(
             f"{group.id}: a segment in form '{form}' can be in a state that no event leaves", f"{group.object}/{form}", place, scenario
         )

@@ -48,17 +48,11 @@ class _Stories:
     def __init__(self, run: Run, only: tuple[str, ...] | None = None) -> None:
         self.run = run
         self.world = World(run.bound)
+        chosen = set(_with_peers(run.bound.groups, only)) if only is not None else None
         self.groups = [
-            group
-            for group in run.bound.groups
-            if group.rules.mandatory and (only is None or group.id in only or self._serves(group, only))
+            group for group in run.bound.groups if group.rules.mandatory and (chosen is None or group.id in chosen)
         ]
         self.lives = {group.id: self._life(group) for group in self.groups}
-
-    def _serves(self, group: BoundGroup, only: tuple[str, ...]) -> bool:
-        """Peers of the chosen groups take part, for they are read."""
-        readers = [g for g in self.run.bound.groups if g.id in only]
-        return any(group.id in reader.peers.values() for reader in readers)
 
     def _life(self, group: BoundGroup) -> list[Step]:
         model = self.world.group(group.id)
@@ -109,6 +103,18 @@ class _Stories:
             found, world, "intersection_satisfiable", "every group is written, committed and reused",
             Expectation(accepted=True, at=length), segments=segments, events=events,
         )  # fmt: skip
+
+
+def _with_peers(groups: tuple[BoundGroup, ...], only: tuple[str, ...]) -> list[str]:
+    """The chosen groups with all that they read, directly or through others."""
+    by_id = {group.id: group for group in groups}
+    pending, found = list(only), []
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.append(name)
+            pending += by_id[name].peers.values()
+    return found
 
 
 class _Committed(GroupModel):

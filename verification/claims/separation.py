@@ -131,11 +131,10 @@ class _Pair:
         donor = step.donor
         beside = self._pair_holds(donor, self.other.own)
         content = self._content(self.mover, donor, self.memory)
-        same = z3.And(donor("sealed").known, donor("sealed").value)
         itself = z3.And(*(donor(n).known == self.other.own(n).known for n in ("address", "sealed")), *(donor(n).value == self.other.own(n).value for n in ("address", "sealed", "weights", "attention_config", "adapter", "media", "salt"))) if self.same_object else z3.BoolVal(False, ctx=self.world.ctx)
         identity = [donor(n).known for n in ("weights", "attention_config", "adapter", "media", "salt")]
         known = [self.other.own(n).known for n in ("weights", "attention_config", "adapter", "media", "salt")]
-        return [z3.Or(beside, z3.And(itself, *known)), content, same, *identity, *donor.assumptions]
+        return [z3.Or(beside, z3.And(itself, *known)), content, *identity, *donor.assumptions]
 
     def _witness(self, premise: list[Any], domains: list[Any]) -> None:
         if self.run.witness is None:

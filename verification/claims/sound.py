@@ -7,9 +7,10 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup
+from hitproof.spec.condition import reads
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
-from hitproof.verification.axioms.truth import Truth, fingerprints, held, truthful
+from hitproof.verification.axioms.truth import Truth, fingerprints, held_parts, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
@@ -56,22 +57,25 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
     for peer in model.peers.values():
         peer_truth = Truth.fresh(world.ctx, f"{group.id}.{peer.group.id}.")
         base += [clause for _, clause in truthful(peer, peer.own, peer_truth)]
-    base += world.domains()
+    wanted, parts = held_parts(model, truth, position)
+    missing = z3.Not(z3.And([part for _, part in parts]))
     label = f"{group.id}: accepted means held"
     answer = run.must_not(
-        world.ctx, [*base, z3.Not(held(model, truth, position))], label, soft=small(world, *world.models.values())
+        world.ctx, [*base, wanted, missing, *world.domains()], label, soft=small(world, *world.models.values())
     )
     if answer is None:
-        if run.must(world.ctx, [*base, model.needed()], f"{group.id}: witness") is None:
+        if run.must(world.ctx, [*base, model.needed(), *world.domains()], f"{group.id}: witness") is None:
             run.gaps.append(f"{group.id} is never accepted, so nothing was said about it")
         return
     found = answer.model
     length = found.eval(world.length, model_completion=True).as_long()
     where = found.eval(position, model_completion=True)
+    told = [name for name, part in parts if not z3.is_true(found.eval(part, model_completion=True))]
+    rule, place = _blame(group, told[0])
     run.fail(
-        f"{group.id} is accepted at length {length}, but the row at {where} is not there, or is not the request's",
-        f"{group.object}/*",
-        _blame(group),
+        f"{group.id} is accepted at length {length}, but what a query reads at {where} is not there: {', '.join(told)}",
+        rule,
+        place,
         decode_scenario(
             found, world, "sound", f"{group.id} is accepted and does not hold what is read",
             Expectation(accepted=True, at=length),
@@ -142,9 +146,13 @@ def _event_keeps_truth(run: Run, world: World, model: GroupModel, step: Step) ->
     )  # fmt: skip
 
 
-def _blame(group: BoundGroup) -> object:
-    """The group's own checks are the ones that should have refused."""
-    return next((c.where for c in group.checks if c.layer == "group_intersection"), group.rules.where)
+def _blame(group: BoundGroup, fact: str) -> tuple[str, object]:
+    """The check that reads the fact and should have refused; where none does, the object that lacks it."""
+    reading = [check for check in group.checks if f"self.{fact}" in reads(check.require)]
+    if not reading:
+        return f"{group.object} (no check reads self.{fact})", group.rules.where
+    last = [check for check in reading if check.layer == "group_intersection"] or reading
+    return last[0].rule, last[0].where
 
 
 CLAIM = Claim(
