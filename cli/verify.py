@@ -135,14 +135,22 @@ def _write_counterexamples(report: VerifyReport, folder: Path) -> dict[str, Path
     return written
 
 
+def _row(claim: str, results: list[ClaimResult]) -> tuple[str, ...]:
+    """One claim: its verdict in each profile, the number of questions to the solver, and the seconds in all."""
+    mine = [result for result in results if result.id == claim]
+    questions = sum(result.obligations for result in mine)
+    return (claim, *(result.verdict for result in mine), str(questions), f"{sum(r.seconds for r in mine):.2f}")
+
+
 def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
     from hitproof.cli.output import show, table
 
+    profiles = list(dict.fromkeys(result.profile for result in report.claims))
     show(
         table(
             f"{report.rulebook}, digest {report.digest[:12]}",
-            ("claim", "profile", "verdict", "seconds", "method"),
-            [(r.id, r.profile, r.verdict, f"{r.seconds:.2f}", r.method) for r in report.claims],
+            ("claim", *profiles, "questions", "seconds"),
+            [_row(name, report.claims) for name in dict.fromkeys(result.id for result in report.claims)],
         )
     )
     for result in report.claims:

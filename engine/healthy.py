@@ -47,7 +47,7 @@ def healthy_segment(
             values[fact] = healthy
         elif isinstance(healthy, tuple):
             members = [interpret(node, environment(reads(node))) for node in healthy]
-            values[fact] = None if None in members else frozenset(members)  # type: ignore[arg-type]
+            values[fact] = None if None in members else frozenset(members)
         else:
             values[fact] = admit(group.facts[fact], interpret(healthy, environment(reads(healthy))))
         pending.discard(fact)

@@ -16,7 +16,7 @@ from hitproof.rules.scenarios import scenario_profile
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.decision import Decision
 from hitproof.spec.errors import ReferenceNameError
-from hitproof.spec.scenario import Scenario, ScenarioResult
+from hitproof.spec.scenario import Scenario, ScenarioResult, SegmentDecl
 
 __all__ = ["EngineReplayer", "ScenarioRun", "reversed_options", "run_scenario"]
 
@@ -85,7 +85,7 @@ class ScenarioRun:
             ) from error
 
     def _build(self, types: Any) -> None:
-        declared = {}
+        declared: dict[str, list[SegmentDecl]] = {}
         for one in self.scenario.segments:
             if one.group not in self.groups:
                 raise ReferenceNameError(
@@ -109,7 +109,9 @@ class ScenarioRun:
                         )
                 except AttributeError as error:
                     raise ReferenceNameError(
-                        f"'{error}' is no fact of {group.object}", rule=f"{self.scenario.scenario}/{one.id}", got=str(error)
+                        f"'{error}' is no fact of {group.object}",
+                        rule=f"{self.scenario.scenario}/{one.id}",
+                        got=str(error),
                     ) from error
 
     def _context(self, group: BoundGroup) -> dict[str, Any]:

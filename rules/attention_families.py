@@ -48,15 +48,11 @@ def sliding(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
 def interleaved(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
     """Sliding layers with a full one at the end of every period (Gemma 2 and 3, gpt-oss)."""
     if config.values.get("use_bidirectional_attention") not in (None, False):
-        config.refuse(
-            "use_bidirectional_attention", "is set: later tokens change earlier rows, no prefix is reusable"
-        )
+        config.refuse("use_bidirectional_attention", "is set: later tokens change earlier rows, no prefix is reusable")
     kinds = layer_kinds(config, layers, ("full_attention", "sliding_attention"))
     if kinds is None:
         period = config.integer("sliding_window_pattern", default=_PERIOD[config.text("model_type")])
-        kinds = tuple(
-            "sliding_attention" if (layer + 1) % period else "full_attention" for layer in range(layers)
-        )
+        kinds = tuple("sliding_attention" if (layer + 1) % period else "full_attention" for layer in range(layers))
     return _windowed(config, kinds, kv_dtype)
 
 
@@ -86,9 +82,7 @@ def linear_hybrid(config: ModelConfig, layers: int, kv_dtype: str | None) -> Der
     kinds = layer_kinds(config, layers, ("full_attention", "linear_attention"))
     if kinds is None:
         interval = config.integer("full_attention_interval", default=4)
-        kinds = tuple(
-            "linear_attention" if (layer + 1) % interval else "full_attention" for layer in range(layers)
-        )
+        kinds = tuple("linear_attention" if (layer + 1) % interval else "full_attention" for layer in range(layers))
     full, linear = _where(kinds, "full_attention"), _where(kinds, "linear_attention")
     groups = [full_kv("full", full, _key_value(config, kv_dtype), has_v=True)] if full else []
     if linear:
@@ -110,9 +104,7 @@ def layer_kinds(config: ModelConfig, layers: int, allowed: Sequence[str]) -> tup
     kinds = []
     for layer, kind in enumerate(stated):
         if not isinstance(kind, str) or kind not in allowed:
-            config.refuse(
-                f"layer_types[{layer}]", "is no known kind of layer", got=kind, expected=", ".join(allowed)
-            )
+            config.refuse(f"layer_types[{layer}]", "is no known kind of layer", got=kind, expected=", ".join(allowed))
         kinds.append(kind)
     return tuple(kinds)
 
@@ -157,18 +149,14 @@ def _heads(config: ModelConfig) -> tuple[int, int]:
         return heads, config.integer("head_dim")
     width, rest = divmod(config.integer("hidden_size"), queries)
     if rest:
-        config.refuse(
-            "hidden_size", "is no multiple of num_attention_heads", expected=f"a multiple of {queries}"
-        )
+        config.refuse("hidden_size", "is no multiple of num_attention_heads", expected=f"a multiple of {queries}")
     return heads, width
 
 
 def _element(config: ModelConfig, kv_dtype: str | None) -> tuple[int, str]:
     dtype = kv_dtype or _stated_dtype(config)
     if dtype not in _ELEMENT_BYTES:
-        config.refuse(
-            "dtype", "is no element type of a cache", got=dtype, expected=", ".join(sorted(_ELEMENT_BYTES))
-        )
+        config.refuse("dtype", "is no element type of a cache", got=dtype, expected=", ".join(sorted(_ELEMENT_BYTES)))
     return _ELEMENT_BYTES[dtype], dtype
 
 
@@ -189,8 +177,5 @@ def _delta_state(config: ModelConfig, kv_dtype: str | None) -> Row:
     channels = 2 * keys * key_width + values * value_width
     size, dtype = _element(config, kv_dtype)
     state = 4 * values * key_width * value_width + past * channels * size
-    how = (
-        f"{values} x {key_width} x {value_width} x 4 B float32 + "
-        f"{past} x {channels:,} convolution x {size} B {dtype}"
-    )
+    how = f"{values} x {key_width} x {value_width} x 4 B float32 + {past} x {channels:,} convolution x {size} B {dtype}"
     return Row(state, how, 1, _ALIGNMENT)

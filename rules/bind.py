@@ -67,13 +67,9 @@ def _bind_group(rulebook: Rulebook, profile: Profile, group: Group) -> list[Boun
     ]
 
 
-def _peers_of_rank(
-    profile: Profile, peers: Mapping[str, str], rank: int, rulebook: Rulebook
-) -> Mapping[str, str]:
+def _peers_of_rank(profile: Profile, peers: Mapping[str, str], rank: int, rulebook: Rulebook) -> Mapping[str, str]:
     spread = {
-        g.id
-        for g in profile.groups
-        if int({**rulebook.group_defaults, **profile.constants_of(g)}.get("ranks", 1)) > 1
+        g.id for g in profile.groups if int({**rulebook.group_defaults, **profile.constants_of(g)}.get("ranks", 1)) > 1
     }
     return {role: f"{peer}@{rank}" if peer in spread else peer for role, peer in peers.items()}
 
@@ -89,9 +85,7 @@ def _peers(profile: Profile, group: Group, rules: ObjectRules) -> dict[str, str]
                 f"peer '{role}' of group '{group.id}' has the wrong object",
                 rule=f"{profile.profile}/{group.id}",
                 got=got,
-                expected=", ".join(wanted)
-                if wanted
-                else f"one of the roles {', '.join(rules.peers) or 'none'}",
+                expected=", ".join(wanted) if wanted else f"one of the roles {', '.join(rules.peers) or 'none'}",
             )
     for role, objects in rules.peers.items():
         fitting = [
@@ -105,18 +99,14 @@ def _peers(profile: Profile, group: Group, rules: ObjectRules) -> dict[str, str]
 
 
 class _Binder:
-    def __init__(
-        self, rules: ObjectRules, values: Mapping[str, object], peers: Mapping[str, str], rule: str
-    ) -> None:
+    def __init__(self, rules: ObjectRules, values: Mapping[str, object], peers: Mapping[str, str], rule: str) -> None:
         self.rules, self.values, self.peers, self.rule = rules, values, peers, rule
 
     def group(self, group: Group, constants: Mapping[str, int | bool], rulebook: Rulebook) -> BoundGroup:
         rules = self.rules
         checks = self._checks()
         ids = frozenset(check.id for check in checks)
-        options = [
-            self._option(option, ids, rulebook) for option in rules.options if self._takes_part(option)
-        ]
+        options = [self._option(option, ids, rulebook) for option in rules.options if self._takes_part(option)]
         every = None if rules.resumable.every is None else self.node(rules.resumable.every)
         return BoundGroup(
             id=group.id,
@@ -141,8 +131,7 @@ class _Binder:
                 for one in rules.transitions
             ),
             dispositions=tuple(
-                replace(one, when=self.node(one.when, one.where, one.id))
-                for one in rulebook.dispositions[rules.name]
+                replace(one, when=self.node(one.when, one.where, one.id)) for one in rulebook.dispositions[rules.name]
             ),
             healthy={
                 fact: value

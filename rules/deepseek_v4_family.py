@@ -60,9 +60,7 @@ def _sparse_groups(config: ModelConfig, layers: Sequence[int], row: Row) -> list
     main, index = (_state_row(config.integer(name), _SPARSE, 2) for name in ("head_dim", "index_head_dim"))
     return [
         entries("csa_entries", layers, row.paged(rows), ratio=ratio, has_v=False),
-        routing_index(
-            "csa_index", layers, key, ratio=ratio, top_k=config.integer("index_topk"), kv="csa_entries"
-        ),
+        routing_index("csa_index", layers, key, ratio=ratio, top_k=config.integer("index_topk"), kv="csa_entries"),
         compressor_state("csa_state", layers, main, ratio=ratio, overlap=ratio, entries="csa_entries"),
         compressor_state("csa_index_state", layers, index, ratio=ratio, overlap=ratio, entries="csa_index"),
     ]
@@ -121,9 +119,7 @@ def _rotary(config: ModelConfig, width: int) -> int:
         config.missing("qk_rope_head_dim", hint="partial_rotary_factor serves too")
     share = config.values["partial_rotary_factor"]
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        config.refuse(
-            "partial_rotary_factor", "is no share of a head", got=share, expected="above 0, at most 1"
-        )
+        config.refuse("partial_rotary_factor", "is no share of a head", got=share, expected="above 0, at most 1")
     return int(width * share)
 
 

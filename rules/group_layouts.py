@@ -61,9 +61,7 @@ class Row:
         return f"{self.how} = {self.size:,} B, x {layers} layers = {self.size * layers:,}{page}{padded}"
 
 
-def shared_constants(
-    *, window: int = 1, windowed_layers: int = 0, recurrent: bool = False
-) -> dict[str, Constant]:
+def shared_constants(*, window: int = 1, windowed_layers: int = 0, recurrent: bool = False) -> dict[str, Constant]:
     """Constants that hold for all groups of a model.
 
     Each stacked windowed layer lets a token see `window - 1` tokens further back, so an exact warm-up
@@ -114,9 +112,7 @@ def entries(group_id: str, layers: Sequence[int], row: Row, *, ratio: int, has_v
     return _group(group_id, "compressed_global", layers, constants, note=row.note(len(layers)))
 
 
-def routing_index(
-    group_id: str, layers: Sequence[int], row: Row, *, ratio: int, top_k: int, kv: str
-) -> Group:
+def routing_index(group_id: str, layers: Sequence[int], row: Row, *, ratio: int, top_k: int, kv: str) -> Group:
     """Index keys over the rows of the group `kv`; `top_k` counts rows."""
     constants = {
         "ratio": ratio,

@@ -122,9 +122,7 @@ class ModelConfig:
         """Whether the key is stated and not null."""
         return self.values.get(key) is not None
 
-    def integer(
-        self, key: str, *, least: int = 1, most: int = _MAX_INTEGER, default: int | None = None
-    ) -> int:
+    def integer(self, key: str, *, least: int = 1, most: int = _MAX_INTEGER, default: int | None = None) -> int:
         """The integer at `key`; `default` only where an absent key has a published meaning.
 
         Raises:

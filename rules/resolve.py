@@ -99,22 +99,18 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
     )
 
 
-def _repairs(
-    source: RuleSource, vocabulary: Vocabulary, parts: list[tuple[Tree, RuleFile]]
-) -> Mapping[str, Repair]:
+def _repairs(source: RuleSource, vocabulary: Vocabulary, parts: list[tuple[Tree, RuleFile]]) -> Mapping[str, Repair]:
     objects = {name for _, part in parts for name in part.objects}
     known = set(vocabulary.facts["segment"])
     for _, part in parts:
-        for declared in part.objects.values():
-            known.update(declared.facts)
+        for thing in part.objects.values():
+            known.update(thing.facts)
     roles = {role for _, part in parts for o in part.objects.values() for role in o.peers}
     found: dict[str, Repair] = {}
     for tree, declared in source.repair_parts():
         at = Places(tree)
         if declared.repair in found:
-            raise DuplicateError(
-                f"repair {declared.repair} stands twice", where=at("repair"), rule=declared.repair
-            )
+            raise DuplicateError(f"repair {declared.repair} stands twice", where=at("repair"), rule=declared.repair)
         found[declared.repair] = _repair(declared, vocabulary, known, objects, roles, at)
     return found
 
@@ -170,18 +166,14 @@ def _invariant(declared: InvariantDecl, scopes: Scopes, objects: list[str], at: 
     for name in names:
         scope = scopes.invariant(declared.over, name)
         require[name] = parse_condition(text, scope, where=where, rule=declared.id)
-    return Invariant(
-        declared.id, declared.check, declared.over, require, declared.because, declared.source, where
-    )
+    return Invariant(declared.id, declared.check, declared.over, require, declared.because, declared.source, where)
 
 
 def _flag(declared: FlagDecl, scopes: Scopes, objects: list[str], at: Places, i: int) -> Flag:
     where = at("flags", i, "unless")
     names = objects if declared.over == "segment" else ["*"]
     unless = {
-        name: parse_condition(
-            str(declared.unless), scopes.flag(declared.over, name), where=where, rule=declared.id
-        )
+        name: parse_condition(str(declared.unless), scopes.flag(declared.over, name), where=where, rule=declared.id)
         for name in names
     }
     return Flag(declared.id, declared.over, unless, where)

@@ -60,9 +60,7 @@ class EffectReader:
                         )
                     self._refuse(fact, place(key, fact), rule)
                     expect = {"sets": facts[fact].type, "adds": TOKENS, "resets": TOKENS}.get(key, "bool")
-                    target[fact] = parse_condition(
-                        str(text), scope, expect=expect, where=place(key, fact), rule=rule
-                    )
+                    target[fact] = parse_condition(str(text), scope, expect=expect, where=place(key, fact), rule=rule)
         if renews and "self" in decl.consumes:
             raise SchemaError(
                 "a repair that reads its own bytes cannot record a new fingerprint of them",

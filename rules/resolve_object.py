@@ -109,9 +109,7 @@ def _register(name: str, decl: ObjectDecl, at: _Placed, vocabulary: Vocabulary, 
     facts: dict[str, Fact] = dict(vocabulary.facts["segment"])
     for fact, one in decl.facts.items():
         if fact in facts:
-            raise DuplicateError(
-                f"every segment has a fact '{fact}' already", where=at("facts", fact), rule=name
-            )
+            raise DuplicateError(f"every segment has a fact '{fact}' already", where=at("facts", fact), rule=name)
         facts[fact] = vocabulary.fact(fact, one, at("facts", fact), f"{name}.{fact}")
     peers = {role: (peer,) if isinstance(peer, str) else tuple(peer) for role, peer in decl.peers.items()}
     scopes.register(name, decl.form, facts, peers)
@@ -158,9 +156,7 @@ class _ObjectReader:
         }
         for need in ("first", "to"):
             if need not in needs:
-                raise SchemaError(
-                    f"an object needs `needs.{need}`", where=at("needs"), rule=name, expected=need
-                )
+                raise SchemaError(f"an object needs `needs.{need}`", where=at("needs"), rule=name, expected=need)
         scope = self.scopes.rule(name, _shared_needs(decl, needs))
         checks = self._checks(name, decl, at, scope)
         return ObjectRules(
@@ -189,15 +185,14 @@ class _ObjectReader:
     def dispositions(self, name: str, own: ObjectDecl, at_own: _Placed) -> Iterable[Disposition]:
         """The object's own dispositions first, then those of every object."""
         scope = self.scopes.rule(name, {})
-        for decl, at in [(own, at_own), *self.every]:
+        layers: list[tuple[ObjectDecl | EveryObjectDecl, _Placed]] = [(own, at_own), *self.every]
+        for decl, at in layers:
             for i, one in enumerate(decl.disposition):
                 where = at("disposition", i, "when")
                 when = self._condition(one.when, scope, where, f"{name}/{one.id}", known="any")
                 yield Disposition(one.id, name, when, one.then, where)
 
-    def _condition(
-        self, text: object, scope: Scope, where: Position, rule: str, known: str = "positive"
-    ) -> Node:
+    def _condition(self, text: object, scope: Scope, where: Position, rule: str, known: str = "positive") -> Node:
         allow = "any" if self.lenient else known
         return parse_condition(str(text), scope, where=where, rule=rule, allow_known=allow)  # type: ignore[arg-type]
 
@@ -226,9 +221,7 @@ class _ObjectReader:
         self, fact: Fact, value: object, scope: Scope, where: Position, rule: str
     ) -> Node | tuple[Node, ...] | str:
         if isinstance(value, list):
-            return tuple(
-                parse_condition(str(v), scope, expect="number", where=where, rule=rule) for v in value
-            )
+            return tuple(parse_condition(str(v), scope, expect="number", where=where, rule=rule) for v in value)
         text = str(value)
         if fact.type.kind == "identity" and "." not in text:
             return text
@@ -272,9 +265,7 @@ class _ObjectReader:
             self._add_check(found, name, own, _Placed(at.at, (*at.path, "checks", i)), scope)
         return tuple(found.values())
 
-    def _add_check(
-        self, found: dict[str, Check], name: str, decl: CheckDecl, at: _Placed, scope: Scope
-    ) -> None:
+    def _add_check(self, found: dict[str, Check], name: str, decl: CheckDecl, at: _Placed, scope: Scope) -> None:
         rule = f"{name}/{decl.id}"
         if decl.id in found or decl.id in IMPLICIT:
             raise DuplicateError(f"check {rule} stands twice", where=at("id"), rule=rule, got=decl.id)
@@ -284,9 +275,7 @@ class _ObjectReader:
                 str(decl.applies), scope, expect="applies", where=at("applies"), rule=rule, allow_known="any"
             )
         require = self._condition(decl.require, scope, at("require"), rule)
-        found[decl.id] = Check(
-            decl.id, name, decl.layer, require, applies, decl.because, decl.source, at("require")
-        )
+        found[decl.id] = Check(decl.id, name, decl.layer, require, applies, decl.because, decl.source, at("require"))
 
     def _options(
         self, name: str, decl: ObjectDecl, at: _Placed, scope: Scope, checks: tuple[Check, ...]
@@ -299,15 +288,12 @@ class _ObjectReader:
             for i, option in enumerate(every.recovery)
         ]
         declared += [
-            (option, _Placed(at.at, (*at.path, "recovery", i)), False)
-            for i, option in enumerate(decl.recovery)
+            (option, _Placed(at.at, (*at.path, "recovery", i)), False) for i, option in enumerate(decl.recovery)
         ]
         for option, place, inherited in declared:
             rule = f"{name}/{option.id}"
             if not self.lenient and any(option.id == other.id for other in found):
-                raise DuplicateError(
-                    f"option {rule} stands twice", where=place("id"), rule=rule, got=option.id
-                )
+                raise DuplicateError(f"option {rule} stands twice", where=place("id"), rule=rule, got=option.id)
             found.append(self._option(name, option, place, scope, checks, effects, inherited=inherited))
         return tuple(found)
 
@@ -401,9 +387,7 @@ class _ObjectReader:
                 place = _Placed(at, ("transitions", i))
                 rule = f"{name}/{decl.id}"
                 if decl.id in seen:
-                    raise DuplicateError(
-                        f"transition {decl.id} stands twice", where=place("id"), rule=decl.id
-                    )
+                    raise DuplicateError(f"transition {decl.id} stands twice", where=place("id"), rule=decl.id)
                 seen.add(decl.id)
                 for j, wanted in enumerate(decl.objects or ()):
                     if wanted not in self.scopes.objects:
@@ -418,9 +402,7 @@ class _ObjectReader:
                 yield Transition(
                     id=decl.id,
                     object=name,
-                    sources=tuple(
-                        self._form(name, f, place("from", j), rule) for j, f in enumerate(decl.from_)
-                    ),
+                    sources=tuple(self._form(name, f, place("from", j), rule) for j, f in enumerate(decl.from_)),
                     target=self._form(name, decl.to, place("to"), rule),
                     pins=decl.pins,
                     owner=decl.owner,

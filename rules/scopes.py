@@ -84,4 +84,3 @@ class Scopes:
             facts["lease.confirmed"] = pseudo_fact("lease.confirmed")
             facts["lease.epoch"] = self.objects[name]["epoch"]
         return self._scope(facts, name)
-

@@ -78,7 +78,8 @@ class RuleSource:
                     where = _find_owner(tree, path)
                 if where is not None:
                     changed = {**trees, name: _edit(tree, path, value)}
-                    return replace(self, **{group: changed}), where
+                    files = changed if group == "files" else self.files
+                    return RuleSource(self.name, files, changed if group == "repairs" else self.repairs), where
         raise ReferenceNameError("no rule file has this place", got="/".join(map(str, path)))
 
 
@@ -142,15 +143,11 @@ def _include(
         raise UsageError("too many included files", where=Position(name), expected=f"at most {MAX_FILES}")
     found[name] = tree = _read(path, asked)
     if not isinstance(tree, TreeMapping):
-        raise SchemaError(
-            "a rule file is a mapping", where=tree.where, expected="sections such as `objects:`"
-        )
+        raise SchemaError("a rule file is a mapping", where=tree.where, expected="sections such as `objects:`")
     if "include" not in tree.entries:
         return
     included = tree.entries["include"][1]
-    for item, node in zip(
-        expect_text_list(included, "include"), expect_list(included, "include"), strict=True
-    ):
+    for item, node in zip(expect_text_list(included, "include"), expect_list(included, "include"), strict=True):
         target = (path.parent / item).resolve()
         if not target.is_relative_to(folder.resolve()):
             raise UsageError("an include leaves the rulebook's folder", where=node.where, got=item)
@@ -248,9 +245,7 @@ def _grown(value: object, at: Node) -> Node:
 
 def _moved(node: Node, where: Position) -> Node:
     if isinstance(node, TreeMapping):
-        return TreeMapping(
-            where, {key: (where, _moved(child, where)) for key, (_, child) in node.entries.items()}
-        )
+        return TreeMapping(where, {key: (where, _moved(child, where)) for key, (_, child) in node.entries.items()})
     if isinstance(node, Sequence):
         return Sequence(where, tuple(_moved(child, where) for child in node.items))
     return replace(node, where=where, content=where) if isinstance(node, Scalar) else node

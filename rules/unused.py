@@ -43,9 +43,7 @@ def unused_names(source: RuleSource) -> list[UnusedName]:
             for name in part.every_object.check_sets:
                 found.append(UnusedName("check set", name, at("every_object", "check_sets", name)))
         found += [UnusedName("fact set", name, at("fact_sets", name)) for name in part.fact_sets]
-        found += [
-            UnusedName("joint repair", one.id, at("joint", i, "id")) for i, one in enumerate(part.joint)
-        ]
+        found += [UnusedName("joint repair", one.id, at("joint", i, "id")) for i, one in enumerate(part.joint)]
     return [one for one in found if (one.kind, one.name) not in used]
 
 

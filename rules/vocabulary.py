@@ -81,9 +81,7 @@ class Vocabulary:
             rule=rule,
         )
 
-    def expand(
-        self, names: Iterable[str], known: Iterable[str], where: Position, rule: str
-    ) -> frozenset[str]:
+    def expand(self, names: Iterable[str], known: Iterable[str], where: Position, rule: str) -> frozenset[str]:
         """Fact names with fact sets put in place of their names.
 
         Raises:
@@ -120,15 +118,11 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
         for name, members in part.enums.items():
             found.claim("enum", name, at("enums", name))
             if len(set(members)) != len(members) or not members:
-                raise SchemaError(
-                    "members of an enum differ", where=at("enums", name), rule=name, got=members
-                )
+                raise SchemaError("members of an enum differ", where=at("enums", name), rule=name, got=members)
             found.enums[name] = tuple(members)
     for needed in ("form", "tier"):
         if needed not in found.enums:
-            raise SchemaError(
-                f"the rulebook declares no enum `{needed}`", where=parts[0][0].where, expected=needed
-            )
+            raise SchemaError(f"the rulebook declares no enum `{needed}`", where=parts[0][0].where, expected=needed)
     for tree, part in parts:
         at = Places(tree)
         for scope in SCOPES:
@@ -140,9 +134,7 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
                 if scope == "segment" and isinstance(decl, FactDecl) and decl.healthy is not None:
                     found.healthy[name] = (decl.healthy, at(scope, name, "healthy"))
                 elif scope != "group":
-                    found.environment[f"{scope}.{name}"] = _usual(
-                        found.facts[scope][name], decl, at(scope, name)
-                    )
+                    found.environment[f"{scope}.{name}"] = _usual(found.facts[scope][name], decl, at(scope, name))
                 if isinstance(decl, FactDecl) and isinstance(decl.default, int):
                     found.defaults[name] = decl.default
         for name, members in part.fact_sets.items():

@@ -45,7 +45,7 @@ def decode_value(model: z3.ModelRef, fact: Fact, term: Z3Fact, points: Iterable[
     value = model.eval(term.value, model_completion=True)
     match fact.type.kind:
         case "bool":
-            return z3.is_true(value)
+            return bool(z3.is_true(value))
         case "real":
             return float(value.as_fraction())
         case "enum":
@@ -142,9 +142,7 @@ def decode_scenario(
     )
 
 
-def _environment(
-    model: z3.ModelRef, world: World, scope: str, facts: Mapping[str, Fact]
-) -> dict[str, FactValue]:
+def _environment(model: z3.ModelRef, world: World, scope: str, facts: Mapping[str, Fact]) -> dict[str, FactValue]:
     return {
         name: decode_value(model, fact, world.shared(f"{scope}.{name}"))
         for name, fact in facts.items()

@@ -124,9 +124,7 @@ class GroupModel:
     def number(self, node: Node, own: Any = None) -> tuple[Any, Any]:
         """An expression's value and its being known."""
         source = self.own if own is None else own
-        return encode_number(
-            node, lambda path: self.resolve(path, source), ctx=self.world.ctx, enums=self.world.enums
-        )
+        return encode_number(node, lambda path: self.resolve(path, source), ctx=self.world.ctx, enums=self.world.enums)
 
     def needed(self, own: Any = None) -> Any:
         """Not surely unneeded."""
@@ -196,6 +194,4 @@ class GroupModel:
             empty = z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx))
             return Z3Fact(z3.Store(empty, value, z3.BoolVal(True, ctx=ctx)), known)
         before = self.own(name)
-        return Z3Fact(
-            z3.Store(before.value, value, z3.BoolVal(True, ctx=ctx)), z3.And(before.known, known)
-        )
+        return Z3Fact(z3.Store(before.value, value, z3.BoolVal(True, ctx=ctx)), z3.And(before.known, known))

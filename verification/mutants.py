@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hitproof.rules.source import RuleSource
-from hitproof.spec.errors import Position
+from hitproof.spec.errors import Position, ReferenceNameError
 from hitproof.spec.yaml_tree import plain
 
 __all__ = ["MUTANTS", "Mutant"]
@@ -43,6 +43,14 @@ class Mutant:
         """
         value = self.value(source) if callable(self.value) else self.value
         return source.edited(self.path, value)
+
+    def fits(self, source: RuleSource) -> bool:
+        """Whether the rulebook has the place that is edited; one of one's own may not."""
+        try:
+            self.of(source)
+        except ReferenceNameError:
+            return False
+        return True
 
 
 def _twin_of_bounce(source: RuleSource) -> object:

@@ -118,5 +118,3 @@ class Run:
             detail=detail,
             counterexample=self.counterexample,
         )
-
-

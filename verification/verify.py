@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from time import perf_counter
 
 from hitproof.rules.bind import bind_rulebook
@@ -15,7 +19,7 @@ from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
 from hitproof.verification.mutants import MUTANTS, Mutant
-from hitproof.verification.run import Claim, Run
+from hitproof.verification.run import Run
 from hitproof.verification.solve import Asker
 
 __all__ = ["run_mutant", "verify"]
@@ -32,6 +36,7 @@ def verify(
     timeout_ms: int = 20_000,
     mutants: bool = False,
     progress: Progress | None = None,
+    jobs: int | None = None,
 ) -> VerifyReport:
     """Prove or refute claims about a rulebook.
 
@@ -43,6 +48,7 @@ def verify(
         timeout_ms: Bound on one question to the solver.
         mutants: Also break the rulebook on purpose and ask whether the claim notices.
         progress: Called with what is being worked on.
+        jobs: Processes to use; as many as there are cores without. With 1 everything runs in this process.
 
     Raises:
         UsageError: No profile, or an unknown claim.
@@ -52,16 +58,24 @@ def verify(
     if not profiles:
         raise UsageError("no profile is selected", expected="at least one")
     rulebook = resolve(source)
-    results: list[ClaimResult] = []
-    for claim in chosen:
-        results += _prove(claim, rulebook, profiles, replayer, timeout_ms, progress or _quiet)
-    broken = _mutants(source, profiles, chosen, replayer, timeout_ms, progress or _quiet) if mutants else []
+    for profile in profiles:
+        bind_rulebook(rulebook, profile)
+    tasks = [_Task(claim, profile) for claim in chosen for profile in profiles]
+    by_name = {profile.profile: profile for profile in profiles}
+    broken = [m for m in MUTANTS if mutants and m.claim in chosen and m.profile in by_name and m.fits(source)]
+    tasks += [_Task(mutant.claim, by_name[mutant.profile], mutant) for mutant in broken]
+    done = list(_work(tasks, source, replayer, timeout_ms, progress or _quiet, jobs))
+    results = [
+        result
+        for claim in chosen
+        for result in _with_dead_rules([one for one in done if one.task.mutant is None and one.task.claim == claim])
+    ]
     return VerifyReport(
         rulebook=rulebook.name,
         digest=rulebook.digest,
         verdict=joint_verdict([result.verdict for result in results]),
         claims=results,
-        mutants=broken,
+        mutants=[one.mutant_result() for one in done if one.task.mutant is not None],
     )
 
 
@@ -73,38 +87,96 @@ def run_mutant(
     Raises:
         ReferenceNameError: The rulebook has no such place.
     """
-    broken, where = mutant.of(source)
-    claim = ALL_CLAIMS[mutant.claim]
-    run, seconds = _run(claim, resolve(broken, lenient=True), profile, replayer, timeout_ms)
-    result = run.result(claim, seconds)
-    return MutantResult(
-        id=mutant.id,
-        claim=mutant.claim,
-        place=str(where),
-        change=mutant.change,
-        killed=result.verdict == "refuted",
-        profile=profile.profile,
-        result=result,
-    )
+    return _do(_Task(mutant.claim, profile, mutant), source, replayer, timeout_ms).mutant_result()
 
 
-def _prove(
-    claim: Claim,
-    rulebook: Rulebook,
-    profiles: Sequence[Profile],
+@dataclass(frozen=True)
+class _Task:
+    claim: str
+    profile: Profile
+    mutant: Mutant | None = None
+
+    def __str__(self) -> str:
+        return f"mutant {self.mutant.id}" if self.mutant else f"{self.claim}: {self.profile.profile}"
+
+
+@dataclass(frozen=True)
+class _Done:
+    task: _Task
+    result: ClaimResult
+    place: str
+    rules: dict[str, str]
+    decisive: frozenset[str]
+
+    def mutant_result(self) -> MutantResult:
+        mutant = self.task.mutant
+        if mutant is None:
+            raise UsageError("this is no mutant")
+        return MutantResult(
+            id=mutant.id,
+            claim=mutant.claim,
+            place=self.place,
+            change=mutant.change,
+            killed=self.result.verdict == "refuted",
+            profile=self.task.profile.profile,
+            result=self.result,
+        )
+
+
+def _work(
+    tasks: list[_Task],
+    source: RuleSource,
     replayer: Replayer | None,
     timeout_ms: int,
     progress: Progress,
-) -> list[ClaimResult]:
-    results: list[ClaimResult] = []
-    rules: dict[str, str] = {}
-    decisive: set[str] = set()
-    for profile in profiles:
-        progress(f"{claim.id}: {profile.profile}")
-        run, seconds = _run(claim, rulebook, profile, replayer, timeout_ms)
-        rules.update(run.rules)
-        decisive |= run.decisive
-        results.append(run.result(claim, seconds))
+    jobs: int | None,
+) -> Iterator[_Done]:
+    """Results in the order of the tasks."""
+    workers = min(jobs or os.cpu_count() or 1, len(tasks))
+    if workers <= 1:
+        for task in tasks:
+            progress(str(task))
+            yield _do(task, source, replayer, timeout_ms)
+        return
+    # Forking a process that has used the solver is not safe.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures: list[Future[_Done]] = [pool.submit(_do, task, source, replayer, timeout_ms) for task in tasks]
+        for task, future in zip(tasks, futures, strict=True):
+            progress(str(task))
+            yield future.result()
+
+
+def _do(task: _Task, source: RuleSource, replayer: Replayer | None, timeout_ms: int) -> _Done:
+    place = ""
+    if task.mutant is None:
+        rulebook = _resolved(source)
+    else:
+        broken, where = task.mutant.of(source)
+        rulebook, place = resolve(broken, lenient=True), str(where)
+    claim = ALL_CLAIMS[task.claim]
+    run = Run(bind_rulebook(rulebook, task.profile), Asker(timeout_ms), replayer)
+    begin = perf_counter()
+    claim.prove(run)
+    result = run.result(claim, perf_counter() - begin)
+    return _Done(task, result, place, run.rules, frozenset(run.decisive))
+
+
+_last: list[tuple[str, Rulebook]] = []
+
+
+def _resolved(source: RuleSource) -> Rulebook:
+    """The resolved rulebook; one process asks for the same one many times."""
+    digest = source.digest
+    if not _last or _last[0][0] != digest:
+        _last[:] = [(digest, resolve(source))]
+    return _last[0][1]
+
+
+def _with_dead_rules(done: list[_Done]) -> list[ClaimResult]:
+    """Results of one claim for all profiles; a rule that decides in none of them leaves the claim unknown."""
+    results = [one.result for one in done]
+    rules = {place: rule for one in done for place, rule in one.rules.items()}
+    decisive = {place for one in done for place in one.decisive}
     dead = sorted({rules[place] for place in set(rules) - decisive})
     if dead and all(result.verdict == "proved" for result in results):
         # Deadness has no story that an engine could replay, so it is told as undecided.
@@ -113,42 +185,15 @@ def _prove(
     return results
 
 
-def _run(
-    claim: Claim, rulebook: Rulebook, profile: Profile, replayer: Replayer | None, timeout_ms: int
-) -> tuple[Run, float]:
-    run = Run(bind_rulebook(rulebook, profile), Asker(timeout_ms), replayer)
-    begin = perf_counter()
-    claim.prove(run)
-    return run, perf_counter() - begin
-
-
-def _mutants(
-    source: RuleSource,
-    profiles: Sequence[Profile],
-    chosen: Sequence[Claim],
-    replayer: Replayer | None,
-    timeout_ms: int,
-    progress: Progress,
-) -> list[MutantResult]:
-    by_name = {profile.profile: profile for profile in profiles}
-    ids = {claim.id for claim in chosen}
-    results = []
-    for mutant in MUTANTS:
-        if mutant.claim in ids and mutant.profile in by_name:
-            progress(f"mutant {mutant.id}")
-            results.append(run_mutant(mutant, source, by_name[mutant.profile], replayer, timeout_ms))
-    return results
-
-
-def _chosen(claims: Sequence[str] | None) -> list[Claim]:
+def _chosen(claims: Sequence[str] | None) -> list[str]:
     if claims is None:
-        return [ALL_CLAIMS[name] for name in CLAIMS]
+        return list(CLAIMS)
     unknown = [name for name in claims if name not in ALL_CLAIMS]
     if unknown:
         raise UsageError(f"there is no claim '{unknown[0]}'", got=unknown[0], expected=", ".join(CLAIMS))
     if not claims:
         raise UsageError("no claim is selected", expected=", ".join(CLAIMS))
-    return [ALL_CLAIMS[name] for name in CLAIMS if name in claims]
+    return [name for name in CLAIMS if name in claims]
 
 
 def _quiet(_: str) -> None:

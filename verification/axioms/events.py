@@ -68,7 +68,13 @@ def physically(
             return before.but(device=false, mapped=false, mine=true, **new_bytes), []
         case "promote_end":
             moved = before.but(
-                device=true, mine=true, mapped=true, address=after["address"], stride=after["stride"], pool=pool, **new_bytes
+                device=true,
+                mine=true,
+                mapped=true,
+                address=after["address"],
+                stride=after["stride"],
+                pool=pool,
+                **new_bytes,
             )
             return moved, _measured(step, moved, ("address", "stride"))
         case "defragment":
@@ -111,5 +117,8 @@ def _reported(model: GroupModel, step: Step, truth: Truth, assumptions: frozense
     tell("exactness", lambda value: z3.Implies(value == exact, truth["exact"]))
     if "marks" in facts:
         for point in (model.world.length, z3.Int(f"{model.own.prefix}any_mark", ctx=model.world.ctx)):
-            tell("marks", lambda value, point=point: z3.Implies(z3.Select(value, point), z3.Select(truth["states"], point)))
+            tell(
+                "marks",
+                lambda value, point=point: z3.Implies(z3.Select(value, point), z3.Select(truth["states"], point)),
+            )
     return said

@@ -159,5 +159,3 @@ def _wanted(model: GroupModel) -> tuple[Any, Any]:
 
 def _all(ctx: z3.Context, parts: list[Any]) -> Any:
     return z3.And(z3.BoolVal(True, ctx=ctx), *parts)
-
-

@@ -73,9 +73,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
     facts, ctx = model.group.facts, model.world.ctx
     form = own("form").value
     at_home = form == model.world.enums.member(facts["form"].type, model.group.home)
-    alive = z3.Or(
-        at_home, *(form == model.world.enums.member(facts["form"].type, f) for f in ("moving", "demoted"))
-    )
+    alive = z3.Or(at_home, *(form == model.world.enums.member(facts["form"].type, f) for f in ("moving", "demoted")))
     on_device = own("tier").value == model.world.enums.member(facts["tier"].type, "device")
     always = z3.BoolVal(True, ctx=ctx)
     clauses: list[tuple[str, Any]] = []
@@ -89,7 +87,12 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
 
     say("committed", alive, (), truth["committed"])
     if model.group.object in POSITIONAL:
-        say("span", alive, ("start", "end"), z3.And(truth["lo"] <= fact("start"), fact("end") <= truth["hi"], truth["origin"] == fact("start")))
+        say(
+            "span",
+            alive,
+            ("start", "end"),
+            z3.And(truth["lo"] <= fact("start"), fact("end") <= truth["hi"], truth["origin"] == fact("start")),
+        )
     for name in IDENTITY:
         say(name, alive, (name,), truth[name] == fact(name))
     say("matched", alive, ("matched",), fact("matched") <= truth["agree"])
@@ -98,9 +101,19 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
             say(name, alive, (name,), truth[name] == fact(name))
     if model.group.constants.get("has_bytes"):
         say("device", z3.And(at_home, on_device), (), truth["device"])
-        say("mine", alive, ("written_generation",), z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]))
+        say(
+            "mine",
+            alive,
+            ("written_generation",),
+            z3.Implies(fact("written_generation") == fact("generation"), truth["mine"]),
+        )
         say("no_future", always, ("written_generation",), fact("written_generation") <= fact("generation"))
-        say("mapped", at_home, ("mapped_generation",), z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]))
+        say(
+            "mapped",
+            at_home,
+            ("mapped_generation",),
+            z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]),
+        )
         say("no_future_mapping", always, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
@@ -132,7 +145,12 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         say("marks", alive, ("marks",), z3.Implies(z3.Select(fact("marks"), point), z3.Select(truth["states"], point)))
         # The invariant speaks of every point; the length in question is the one that claims use.
         length = model.world.length
-        say("marks_here", alive, ("marks",), z3.Implies(z3.Select(fact("marks"), length), z3.Select(truth["states"], length)))
+        say(
+            "marks_here",
+            alive,
+            ("marks",),
+            z3.Implies(z3.Select(fact("marks"), length), z3.Select(truth["states"], length)),
+        )
     return clauses
 
 

@@ -79,7 +79,9 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
 
 def _at_zero(run: Run, world: World, found: Any, verdict: Any, title: str) -> Any:
     """A request that finds nothing: the engine either recomputes or refuses."""
-    return decode_scenario(found, world, "complete", title, Expectation(verdict=verdict, length=0), segments=[], fill=False)
+    return decode_scenario(
+        found, world, "complete", title, Expectation(verdict=verdict, length=0), segments=[], fill=False
+    )
 
 
 def _refusal_is_possible(run: Run, group: BoundGroup) -> None:

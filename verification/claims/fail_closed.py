@@ -39,10 +39,14 @@ def _unknown_is_safe(run: Run, group: BoundGroup, path: str) -> int:
         return 0
     reading = [check for check in group.checks if path in reads(check.require)]
     unread = [check for check in group.checks if path not in reads(check.require)]
-    without = [_with(model, check.require, path, Z3Fact(fact.value, z3.BoolVal(False, ctx=world.ctx))) for check in reading]
+    without = [
+        _with(model, check.require, path, Z3Fact(fact.value, z3.BoolVal(False, ctx=world.ctx))) for check in reading
+    ]
     # The value is any that the fact's domain admits: `known` of a free fact says just that.
     inside = fact.known
-    known = [_with(model, check.require, path, Z3Fact(fact.value, z3.BoolVal(True, ctx=world.ctx))) for check in reading]
+    known = [
+        _with(model, check.require, path, Z3Fact(fact.value, z3.BoolVal(True, ctx=world.ctx))) for check in reading
+    ]
     true = z3.BoolVal(True, ctx=world.ctx)
     accepted = z3.And(true, *without)
     refused = z3.Not(z3.And(true, *known))
@@ -60,7 +64,14 @@ def _unknown_is_safe(run: Run, group: BoundGroup, path: str) -> int:
             run.witness = f"{group.id} can be accepted, so that its facts matter"
         return 1
     length = found.model.eval(world.length, model_completion=True).as_long()
-    guilty = next((c for c, term in zip(reading, known, strict=True) if not z3.is_true(found.model.eval(term, model_completion=True))), reading[0])
+    guilty = next(
+        (
+            c
+            for c, term in zip(reading, known, strict=True)
+            if not z3.is_true(found.model.eval(term, model_completion=True))
+        ),
+        reading[0],
+    )
     scenario = decode_scenario(
         found.model, world, "fail_closed", f"{path} is unknown, and {group.id} is accepted",
         Expectation(accepted=True, at=length),

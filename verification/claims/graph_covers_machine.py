@@ -24,7 +24,10 @@ def prove(run: Run) -> None:
     seen: set[tuple[str, tuple[str, ...]]] = set()
     forms = 0
     for group in run.bound.groups:
-        key = (group.object, tuple(sorted(f"{k}={v}" for k, v in group.constants.items() if k in ("stride", "alignment"))))
+        key = (
+            group.object,
+            tuple(sorted(f"{k}={v}" for k, v in group.constants.items() if k in ("stride", "alignment"))),
+        )
         if key in seen:
             continue
         seen.add(key)
@@ -59,7 +62,9 @@ def _can_fire(run: Run, group: BoundGroup, transition: Transition, source: str) 
     model = GroupModel(world, group, prefix=f"{group.id}.")
     step = make_step(model, transition, source)
     assumed = [] if step.donor is None else step.donor.assumptions
-    return run.must(world.ctx, [step.guard, *model.own.assumptions, *assumed], f"{group.id}: {transition.id}") is not None
+    return (
+        run.must(world.ctx, [step.guard, *model.own.assumptions, *assumed], f"{group.id}: {transition.id}") is not None
+    )
 
 
 def _closure(start: set[str], group: BoundGroup, possible: dict[tuple[str, str], bool]) -> set[str]:
@@ -108,9 +113,13 @@ def _no_state_is_stuck(
             Expectation(facts={"s.form": form}, refused_event=0 if events else None), segments=[segment], events=events, fill=False,
         )  # fmt: skip
         dead = [t for t in group.transitions if not any(possible[t.id, source] for source in t.sources)]
-        place = (dead or exits or [group.rules])[0].where
+        blamed = dead or exits
+        place = blamed[0].where if blamed else group.rules.where
         run.fail(
-            f"{group.id}: a segment in form '{form}' can be in a state that no event leaves", f"{group.object}/{form}", place, scenario
+            f"{group.id}: a segment in form '{form}' can be in a state that no event leaves",
+            f"{group.object}/{form}",
+            place,
+            scenario,
         )
 
 
@@ -129,7 +138,10 @@ def _stuck(run: Run, group: BoundGroup, form: str, why: str) -> None:
         expect=Expectation(facts={"s.form": form}, refused_event=0 if leaving else None),
     )
     run.fail(
-        f"{group.id}: form '{form}': {why}", f"{group.object}/{form}", rule.where if rule else group.rules.where, scenario
+        f"{group.id}: form '{form}': {why}",
+        f"{group.object}/{form}",
+        rule.where if rule else group.rules.where,
+        scenario,
     )
 
 

@@ -10,7 +10,7 @@ from hitproof.spec.bound import BoundGroup
 from hitproof.spec.scenario import Event, Expectation, Scenario, SegmentDecl
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, segment_of, small
-from hitproof.verification.model import GroupModel, Post, World
+from hitproof.verification.model import FAR, GroupModel, Post, World
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.steps import Step, make_step
 
@@ -45,13 +45,10 @@ def prove(run: Run) -> None:
 class _Stories:
     """The life of every mandatory group side by side, from discarded to committed, at one length."""
 
-    def __init__(self, run: Run, only: tuple[str, ...] | None = None) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.world = World(run.bound)
-        chosen = set(_with_peers(run.bound.groups, only)) if only is not None else None
-        self.groups = [
-            group for group in run.bound.groups if group.rules.mandatory and (chosen is None or group.id in chosen)
-        ]
+        self.groups = [group for group in run.bound.groups if group.rules.mandatory]
         self.lives = {group.id: self._life(group) for group in self.groups}
 
     def _life(self, group: BoundGroup) -> list[Step]:
@@ -69,32 +66,65 @@ class _Stories:
 
     def formulas(self) -> list[Any]:
         """Every event fires, and every group accepts the same length, which is above 0."""
-        world = self.world
-        parts: list[Any] = [world.length > 0, *world.usual(), world.shared("request.granularity").value >= 1]
-        parts.append(world.length % world.shared("request.granularity").value == 0)
-        parts.append(world.shared("request.granularity").value == 1)
+        return [*self._lived(), *self.checks().values(), *self.world.domains()]
+
+    def checks(self) -> dict[tuple[str, str], Any]:
+        """What each check of each group says after the group's life."""
         after = {name: steps[-1].post if steps else Post({}) for name, steps in self.lives.items()}
+        found: dict[tuple[str, str], Any] = {}
         for group in self.groups:
-            model = self.world.group(group.id)
-            parts += [step.guard for step in self.lives[group.id]]
-            parts.append(_Committed(model, after).accepted(after[group.id]))
-            parts += [domain for step in self.lives[group.id] for domain in step.event.assumptions]
-            # One piece answers for everything.
-            parts += [model.share_first == 0, model.share_to == 2**40]
-            # A tail or a state is written for the length in question.
-            parts += [model.needed(after[group.id])]
+            committed = _Committed(self.world.group(group.id), after)
+            for check in group.checks:
+                found[group.id, check.id] = committed.holds(check.id, after[group.id])
+        return found
+
+    def _lived(self) -> list[Any]:
+        world = self.world
+        unit = world.shared("request.granularity").value
+        parts: list[Any] = [world.length > 0, *world.usual(), unit == 1]
+        for group in self.groups:
+            model, steps = world.group(group.id), self.lives[group.id]
+            parts += [step.guard for step in steps]
+            parts += [domain for step in steps for domain in step.event.assumptions]
+            # One piece answers for everything, and it is written for the length in question.
+            parts += [model.share_first == 0, model.share_to == FAR]
+            parts.append(model.needed(steps[-1].post if steps else model.own))
         # The allocator gives every segment a block of its own.
         places = [steps[0].event("address") for steps in self.lives.values() if steps]
         parts += [place.known for place in places]
         if len(places) > 1:
             parts.append(z3.Distinct([place.value for place in places]))
-        return [*parts, *world.domains()]
+        return parts
+
+    def conflict(self) -> list[tuple[str, str]]:
+        """A smallest set of checks that cannot hold together, as (group, check); empty where the solver gives up."""
+        named = self.checks()
+        lived = [*self._lived(), *self.world.domains()]
+        solver = z3.Solver(ctx=self.world.ctx)
+        solver.set("timeout", self.run.asker.timeout_ms)
+        solver.add(*lived)
+        marks = {}
+        for index, (name, formula) in enumerate(named.items()):
+            mark = z3.Bool(f"check.{index}", ctx=self.world.ctx)
+            solver.add(z3.Implies(mark, formula))
+            marks[str(mark)] = (name, mark)
+        if solver.check([mark for _, mark in marks.values()]) != z3.unsat:
+            return []
+        core = [marks[str(mark)] for mark in solver.unsat_core()]
+        for entry in list(core):
+            fewer = [mark for _, mark in core if mark is not entry[1]]
+            if solver.check(fewer) == z3.unsat:
+                core = [other for other in core if other is not entry]
+        return [name for name, _ in core]
 
     def scenario(self, found: Any) -> Scenario:
         """The same story with the values that the solver chose."""
         world = self.world
         length = found.eval(world.length, model_completion=True).as_long()
-        segments = [segment_of(found, world.group(g.id), name=f"s_{g.id}".replace("@", "_r"), length=length) for g in self.groups]
+        segments = [
+            segment_of(found, world.group(g.id), name=f"s_{g.id}".replace("@", "_r"), length=length)
+            for g in self.groups
+        ]
         events: list[Event] = []
         for group, segment in zip(self.groups, segments, strict=True):
             for step in self.lives[group.id]:
@@ -105,71 +135,44 @@ class _Stories:
         )  # fmt: skip
 
 
-def _with_peers(groups: tuple[BoundGroup, ...], only: tuple[str, ...]) -> list[str]:
-    """The chosen groups with all that they read, directly or through others."""
-    by_id = {group.id: group for group in groups}
-    pending, found = list(only), []
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.append(name)
-            pending += by_id[name].peers.values()
-    return found
-
-
 class _Committed(GroupModel):
     """A group read after its life, its peers after theirs."""
 
     def __init__(self, model: GroupModel, after: dict[str, Post]) -> None:
         self.__dict__.update(model.__dict__)
-        self.after, self._ready = after, {}
+        self.ends, self._ready = after, {}
 
     def resolve(self, path: str, own: Any) -> Any:
         scope, _, name = path.partition(".")
         if scope in self.peers and name != "ready":
-            return self.after[self.peers[scope].group.id](name)
+            return self.ends[self.peers[scope].group.id](name)
         return super().resolve(path, own)
 
     def ready(self, role: str) -> Any:
         peer = self.peers[role]
-        accepted = _Committed(peer, self.after).accepted(self.after[peer.group.id])
+        accepted = _Committed(peer, self.ends).accepted(self.ends[peer.group.id])
         return type(peer.own("form"))(accepted, z3.BoolVal(True, ctx=self.world.ctx))
 
 
 def _conflict(run: Run, stories: _Stories) -> None:
-    """Find a smallest set of groups that cannot meet, and show it to the engine on faultless segments."""
+    """Name the checks that cannot hold together, and show the engine faultless segments that it cannot join."""
     if run.gaps:
         return
-    chosen = [group.id for group in stories.groups]
-    for name in list(chosen):
-        fewer = tuple(other for other in chosen if other != name)
-        smaller = _Stories(run, fewer)
-        if fewer and run.asker.ask(smaller.world.ctx, smaller.formulas(), f"without {name}").status == "unsat":
-            chosen = list(fewer)
-    blamed = next((group for group in stories.groups if group.id in chosen), stories.groups[0])
-    check = next((c for c in blamed.checks if c.layer == "group_intersection"), None)
+    core = stories.conflict()
+    by_id = {group.id: group for group in stories.groups}
+    guilty = [next(c for c in by_id[name].checks if c.id == check) for name, check in core]
+    blamed = ", ".join(f"{name}/{check}" for name, check in core)
     scenario = Scenario(
         scenario=f"intersection-satisfiable-{run.bound.profile.profile}",
-        title=f"{', '.join(chosen)} can never be reused together",
+        title="faultless segments that can never be reused together",
         because="Counterexample to the claim `intersection_satisfiable`.",
         profile=run.bound.profile,
         request={"length": 1025, "granularity": 1},
         segments=[SegmentDecl(id=f"s_{g.id}".replace("@", "_r"), group=g.id) for g in stories.groups],
         expect=Expectation(length=0),
     )
-    run.fail(
-        f"no length above 0 is accepted by {', '.join(chosen)} together, whatever they hold",
-        check.rule if check else blamed.object,
-        _edited(blamed, check),
-        scenario,
-    )
-
-
-def _edited(group: BoundGroup, check: Any) -> object:
-    """The group's boundary rule where it has one, else its first intersection check."""
-    if group.rules.resumable.condition is not None:
-        return group.rules.resumable.where
-    return check.where if check else group.rules.where
+    rule, place = (guilty[0].rule, guilty[0].where) if guilty else ("*", run.bound.rulebook.where)
+    run.fail(f"no length above 0 satisfies all of {blamed}, whatever the segments hold", rule, place, scenario)
 
 
 def _never_beyond(run: Run, group: BoundGroup) -> None:
@@ -181,7 +184,7 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
     base = [
         model.accepted(), model.needed(), *world.usual(), world.length > 0,
         *(clause for _, clause in truthful(model, model.own, truth)), *fingerprints(truth, run.assumptions),
-        model.share_first == 0, model.share_to == 2**40,
+        model.share_first == 0, model.share_to == FAR,
     ]  # fmt: skip
     if group.object in ("recurrent_state", "compressor_state"):
         committed = z3.Select(truth["states"], world.length)

@@ -218,9 +218,13 @@ class _JointModel(GroupModel):
                 new = post(name)
                 facts[name] = type(new)(z3.If(pick, new.value, fact.value), z3.If(pick, new.known, fact.known))
         if chosen:
-            constraints.append(z3.PbLe([(pick, 1) for pick in chosen], 1) if len(chosen) > 1 else z3.BoolVal(True, ctx=ctx))
+            constraints.append(
+                z3.PbLe([(pick, 1) for pick in chosen], 1) if len(chosen) > 1 else z3.BoolVal(True, ctx=ctx)
+            )
         left = z3.Not(z3.Or(chosen)) if chosen else z3.BoolVal(True, ctx=ctx)
-        constraints.append(z3.Implies(left, self.accepted()) if self.group.rules.mandatory else z3.BoolVal(True, ctx=ctx))
+        constraints.append(
+            z3.Implies(left, self.accepted()) if self.group.rules.mandatory else z3.BoolVal(True, ctx=ctx)
+        )
         end = Post(facts)
         del world
         return self.accepted(end), constraints, end

@@ -83,9 +83,7 @@ class _Pair:
         if not self.same_object:
             return z3.Not(meet)
         names = ("weights", "attention_config", "adapter", "media", "salt")
-        alike = [
-            z3.And(mine(n).known, others(n).known, mine(n).value == others(n).value) for n in names
-        ]
+        alike = [z3.And(mine(n).known, others(n).known, mine(n).value == others(n).value) for n in names]
         sealed = [z3.And(facts("sealed").known, facts("sealed").value) for facts in (mine, others)]
         return z3.Implies(meet, z3.And(*sealed, *alike))
 
@@ -131,7 +129,17 @@ class _Pair:
         donor = step.donor
         beside = self._pair_holds(donor, self.other.own)
         content = self._content(self.mover, donor, self.memory)
-        itself = z3.And(*(donor(n).known == self.other.own(n).known for n in ("address", "sealed")), *(donor(n).value == self.other.own(n).value for n in ("address", "sealed", "weights", "attention_config", "adapter", "media", "salt"))) if self.same_object else z3.BoolVal(False, ctx=self.world.ctx)
+        itself = (
+            z3.And(
+                *(donor(n).known == self.other.own(n).known for n in ("address", "sealed")),
+                *(
+                    donor(n).value == self.other.own(n).value
+                    for n in ("address", "sealed", "weights", "attention_config", "adapter", "media", "salt")
+                ),
+            )
+            if self.same_object
+            else z3.BoolVal(False, ctx=self.world.ctx)
+        )
         identity = [donor(n).known for n in ("weights", "attention_config", "adapter", "media", "salt")]
         known = [self.other.own(n).known for n in ("weights", "attention_config", "adapter", "media", "salt")]
         return [z3.Or(beside, z3.And(itself, *known)), content, *identity, *donor.assumptions]
@@ -140,7 +148,9 @@ class _Pair:
         if self.run.witness is None:
             both = [owns(self.mover, self.mover.own), owns(self.other, self.other.own)]
             if self.run.must(self.world.ctx, [*premise, *both, *domains], "witness") is not None:
-                self.run.witness = f"a segment of {self.mover.group.id} moves while one of {self.other.group.id} owns a block"
+                self.run.witness = (
+                    f"a segment of {self.mover.group.id} moves while one of {self.other.group.id} owns a block"
+                )
 
     def _report(self, step: Step, found: Any, claims: list[tuple[str, Any]], label: str) -> None:
         broken = [name for name, claim in claims if not z3.is_true(found.eval(claim, model_completion=True))]

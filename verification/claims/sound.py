@@ -148,7 +148,8 @@ def _event_keeps_truth(run: Run, world: World, model: GroupModel, step: Step) ->
 
 def _blame(group: BoundGroup, fact: str) -> tuple[str, object]:
     """The check that reads the fact and should have refused; where none does, the object that lacks it."""
-    reading = [check for check in group.checks if f"self.{fact}" in reads(check.require)]
+    names = {"self.start", "self.end"} if fact in ("start", "end") else {f"self.{fact}"}
+    reading = [check for check in group.checks if names & reads(check.require)]
     if not reading:
         return f"{group.object} (no check reads self.{fact})", group.rules.where
     last = [check for check in reading if check.layer == "group_intersection"] or reading

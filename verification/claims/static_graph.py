@@ -40,9 +40,7 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
     request = world.shared
     captured, graph = request("request.captured"), request("request.graph_epoch")
     quiet = (
-        z3.BoolVal(True, ctx=world.ctx)
-        if eager is None
-        else encode(eager.unless["*"], world.shared, ctx=world.ctx).T
+        z3.BoolVal(True, ctx=world.ctx) if eager is None else encode(eager.unless["*"], world.shared, ctx=world.ctx).T
     )
     base = [
         model.accepted(), model.needed(), captured.known, captured.value, quiet,
@@ -85,7 +83,15 @@ def _choices_stay_in_pool(run: Run, group: BoundGroup) -> None:
     for option in group.options:
         post, promises = model.after(option)
         moved = post("address").value != model.own("address").value
-        premise = [model.applies(option), model.needed(), model.identity(), *promises, moved, epoch.known, *world.usual()]
+        premise = [
+            model.applies(option),
+            model.needed(),
+            model.identity(),
+            *promises,
+            moved,
+            epoch.known,
+            *world.usual(),
+        ]
         stays = z3.And(post("pool_epoch").known, post("pool_epoch").value == epoch.value)
         found = run.must_not(
             world.ctx, [*premise, z3.Not(stays), *world.domains()], f"{group.id}/{option.id} stays in the pool",

@@ -1,0 +1,46 @@
+"""Embeds the engine: three look-ups of one prompt, what may be reused of each, and why not more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hitproof.engine.decide import Engine
+from hitproof.engine.healthy import healthy_segment
+from hitproof.engine.lease import Lease
+from hitproof.engine.state import Resolved
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.profiles import load_profile
+from hitproof.rules.resolve import load_rulebook
+
+engine = Engine(bind_rulebook(load_rulebook("mixed_attention"), load_profile("gemma-3-27b")))
+usual = engine.bound.rulebook.environment
+
+
+def facts(scope: str, **stated: object) -> Any:
+    """Facts of the request, the run time or a kernel; a server states its own instead of the usual ones."""
+    known = {path.partition(".")[2]: value for path, value in usual.items() if path.startswith(f"{scope}.")}
+    return engine.types.make(scope, {**known, **stated})
+
+
+def look_up(title: str, cached: int, **window: object) -> None:
+    """Decide a prompt of 70,000 tokens, and hold what the decision rests on for as long as it is used."""
+    request, runtime, kernel = facts("request", length=70_000), facts("runtime"), facts("kernel")
+    context, held = {"request": request, "runtime": runtime, "kernel": kernel}, {}
+    for name in ("window_boundary", "full", "window"):
+        given = {"end": cached, "matched": cached, **(window if name == "window" else {})}
+        held[name] = healthy_segment(engine.types, engine.bound.group(name), given, context, {})
+    kernels = {group.id: kernel for group in engine.bound.groups}
+    pieces = {name: [segment] for name, segment in held.items()}
+    decision = engine.decide(Resolved(request, runtime, kernels, pieces, matched=cached))
+    with Lease.take(held.values()) as lease:
+        still = "still as checked" if lease.confirm() else "changed since"
+        print(f"{title}: {decision.verdict}, {decision.usable} of {decision.logical} tokens, {still}")
+    for reason in decision.reasons:
+        print(f"  {reason.rule}: {reason.conjunct} with {dict(reason.values)}")
+    for step in decision.plan:
+        print(f"  {step.group}/{step.option} ({step.level}) for {step.cost_us:.0f} us")
+
+
+look_up("window kept", cached=65_536, start=64_513)
+look_up("window moved on", cached=65_536, start=65_000)
+look_up("window moved on", cached=4_096, start=4_000)
