@@ -13,7 +13,7 @@ from hitproof.spec.rulebook import Effect, Repair
 from hitproof.spec.rulefile import EffectDecl, OptionDecl
 from hitproof.spec.yaml_tree import suggest
 
-__all__ = ["EffectReader"]
+__all__ = ["EffectReader", "check_against_repair"]
 
 _At = Callable[..., Position]
 NEVER_SET = ("weights", "attention_config", "adapter", "media", "salt", "matched", "recorded")
@@ -27,8 +27,10 @@ class EffectReader:
         vocabulary: Vocabulary,
         scopes: Scopes,
         shared: Callable[[str, Position, str], tuple[EffectDecl, _At]],
+        *,
+        lenient: bool,
     ) -> None:
-        self.vocabulary, self.scopes, self.shared = vocabulary, scopes, shared
+        self.vocabulary, self.scopes, self.shared, self.lenient = vocabulary, scopes, shared, lenient
 
     def read(self, name: str, decl: OptionDecl, repair: Repair, scope: Scope, at: _At, rule: str) -> Effect:
         """The whole effect of an option of object `name`.
@@ -68,6 +70,8 @@ class EffectReader:
                 rule=rule,
                 expected="no `renews` where `consumes` names self",
             )
+        if not self.lenient:
+            self._check_established({*sets, *adds, *resets, *chooses}, repair, at, rule)
         return Effect(sets, adds, resets, chooses, renews, repair.keeps & set(facts))
 
     def _layers(self, decl: OptionDecl, at: _At, rule: str) -> Iterator[tuple[EffectDecl, _At, bool]]:
@@ -88,3 +92,50 @@ class EffectReader:
                 got=fact,
                 expected="other facts, or `renews: true` for newly made bytes",
             )
+
+    def _check_established(self, changed: set[str], repair: Repair, at: _At, rule: str) -> None:
+        """An option changes only what its repair says that it writes."""
+        strange = sorted(changed - repair.clobbers - set(repair.establishes))
+        if strange:
+            raise SchemaError(
+                f"the repair '{repair.id}' does not establish '{strange[0]}'",
+                where=at("id"),
+                rule=rule,
+                got=strange[0],
+                expected="a fact that the repair's declaration establishes or clobbers",
+            )
+
+
+def check_against_repair(
+    decl: OptionDecl, repair: Repair, name: str, peers: Mapping[str, tuple[str, ...]], at: _At, rule: str
+) -> None:
+    """An option consumes what its repair's declaration consumes, and the repair can make this object.
+
+    Raises:
+        SchemaError: It names less, more or something else.
+    """
+
+    def same(source: str, declared: str) -> bool:
+        return source == declared or declared in peers.get(source, ())
+
+    def fits(alternative: tuple[str, ...]) -> bool:
+        return len(alternative) == len(decl.consumes) and all(
+            any(same(source, declared) for source in decl.consumes) for declared in alternative
+        )
+
+    if not any(map(fits, repair.consumes)):
+        raise SchemaError(
+            f"the option does not consume what the repair '{repair.id}' needs",
+            where=at("consumes"),
+            rule=rule,
+            got=decl.consumes,
+            expected=" or ".join("[" + ", ".join(one) + "]" for one in repair.consumes),
+        )
+    if decl.level != "full_recompute" and not {"self", name} & set(repair.produces):
+        raise SchemaError(
+            f"the repair '{repair.id}' does not produce {name}",
+            where=at("repair"),
+            rule=rule,
+            got=repair.id,
+            expected=", ".join(repair.produces),
+        )

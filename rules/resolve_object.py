@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from hitproof.rules.resolve_effect import EffectReader
+from hitproof.rules.resolve_effect import EffectReader, check_against_repair
 from hitproof.rules.scopes import Scopes
 from hitproof.rules.vocabulary import Places, Vocabulary, token_fact
 from hitproof.spec.condition import Extreme, Node, Ref, Scope, parse_condition
@@ -281,7 +281,7 @@ class _ObjectReader:
         self, name: str, decl: ObjectDecl, at: _Placed, scope: Scope, checks: tuple[Check, ...]
     ) -> tuple[Option, ...]:
         found: list[Option] = []
-        effects = EffectReader(self.vocabulary, self.scopes, self.effects_of)
+        effects = EffectReader(self.vocabulary, self.scopes, self.effects_of, lenient=self.lenient)
         declared = [
             (option, _Placed(at_every.at, (*at_every.path, "recovery", i)), True)
             for every, at_every in self.every
@@ -346,6 +346,8 @@ class _ObjectReader:
                 cost = parse_condition(str(decl.cost), scope, expect="cost", where=at("cost"), rule=rule)
         if decl.level != "full_recompute" and decl.cost is None:
             raise SchemaError("a recovery option needs a cost", where=at("id"), rule=rule, expected="cost")
+        if not missing and not self.lenient:
+            check_against_repair(decl, repair, name, self.scopes.peers[name], at, rule)
         effect = effects.read(name, decl, repair, scope, at, rule)
         return Option(
             decl.id, name, decl.level, decl.repair, decl.joint, mends, tuple(decl.consumes) if not missing else ("?",),

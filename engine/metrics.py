@@ -1,0 +1,57 @@
+"""Counters that keep apart what a hash lookup claims and what can really be reused (article 7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hitproof.spec.decision import Decision
+from hitproof.spec.errors import InternalError
+
+__all__ = ["HitCounters"]
+
+RECOVERED = ("repair", "rebuild")
+
+
+@dataclass
+class HitCounters:
+    """Tokens and decisions counted so far; all rates divide by the tokens of every request.
+
+    `logical` is the longest hash match, `effective` what is reused without any repair, `recovered` what is reused after
+    one, `recomputed` the logical rest: the three sum to `logical`.
+    """
+
+    touched: int = 0
+    logical: int = 0
+    effective: int = 0
+    recovered: int = 0
+    recomputed: int = 0
+    decisions: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def record(self, decision: Decision, tokens: int) -> None:
+        """Count one decision on a request of `tokens` tokens. Changes the counters."""
+        self.touched += tokens
+        self.logical += decision.logical
+        self.decisions[decision.verdict] += 1
+        self.failures.update(decision.failed)
+        if decision.verdict == "reuse":
+            self.effective += decision.usable
+        elif decision.verdict in RECOVERED:
+            self.recovered += decision.usable
+        self.recomputed += decision.logical - decision.usable
+
+    def rates(self) -> dict[str, float]:
+        """Each counter over the tokens touched; all 0 where nothing was."""
+        whole = self.touched or 1
+        names = ("logical", "effective", "recovered", "recomputed")
+        return {f"{name}_rate": getattr(self, name) / whole for name in names}
+
+    def check_integrity(self) -> None:
+        """Raise where the parts do not sum to the whole.
+
+        Raises:
+            InternalError: They do not.
+        """
+        if self.effective + self.recovered + self.recomputed != self.logical or self.logical > self.touched:
+            raise InternalError(f"hit counters do not add up: {self}")
