@@ -112,8 +112,7 @@ def compile_group(
     to, _ = python_number(group.raw_to, name, trusted=True)
     span = _compile("span", "L", [f"return {first}, {to}"], {})
     options = tuple(
-        _compile_option(option, group, name, signature, bits, integrity_mask, roles, types)
-        for option in group.options
+        _compile_option(option, group, name, signature, bits, integrity_mask, roles, types) for option in group.options
     )
     return CompiledGroup(
         bound=group,
@@ -297,11 +296,19 @@ def _choice(option: BoundOption, group: BoundGroup, fact: str, promise: Node) ->
 
 def _compile(name: str, signature: str, body: list[str], constants: dict[str, Any]) -> Function:
     source = f"def {name}({signature}):\n" + "\n".join(f"    {line}" for line in body)
-    namespace: dict[str, Any] = {"__builtins__": {"float": float, "frozenset": frozenset, "min": min, "max": max, "abs": abs, "bool": bool, "type": type}}
+    namespace: dict[str, Any] = {
+        "__builtins__": {
+            "float": float,
+            "frozenset": frozenset,
+            "min": min,
+            "max": max,
+            "abs": abs,
+            "bool": bool,
+            "type": type,
+        }
+    }
     namespace.update(constants)
     # The text comes from checked trees and declared names only, never from a user's string.
     exec(compile(source, f"<generated {name}>", "exec"), namespace)
     function: Function = namespace[name]
     return function
-
-

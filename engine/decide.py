@@ -287,9 +287,7 @@ class Engine:
                 joint[option.bound.joint] = max(cost, joint.get(option.bound.joint, 0.0))
         return piece, mask
 
-    def peers_of(
-        self, group: CompiledGroup, result: Outcome, a: int, b: int, first: int, to: int
-    ) -> tuple[Any, ...]:
+    def peers_of(self, group: CompiledGroup, result: Outcome, a: int, b: int, first: int, to: int) -> tuple[Any, ...]:
         """Segment and readiness of each role's peer, flat; a piece without exactly one fitting peer gets none."""
         found: list[Any] = []
         for index in group.peer_index:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hitproof.engine.decide import Engine
-from hitproof.engine.healthy import healthy_segment
-from hitproof.engine.lease import Lease
-from hitproof.engine.state import Resolved
-from hitproof.rules.bind import bind_rulebook
-from hitproof.rules.profiles import load_profile
-from hitproof.rules.resolve import load_rulebook
+from hitproof.engine import Lease, Resolved, healthy_segment, load
 
-engine = Engine(bind_rulebook(load_rulebook("mixed_attention"), load_profile("gemma-3-27b")))
+engine = load("gemma-3-27b")
 usual = engine.bound.rulebook.environment
 
 
@@ -41,6 +35,6 @@ def look_up(title: str, cached: int, **window: object) -> None:
         print(f"  {step.group}/{step.option} ({step.level}) for {step.cost_us:.0f} us")
 
 
-look_up("window kept", cached=65_536, start=64_513)
-look_up("window moved on", cached=65_536, start=65_000)
-look_up("window moved on", cached=4_096, start=4_000)
+look_up("long prefix, window kept", cached=65_536, start=64_513)
+look_up("long prefix, window moved on", cached=65_536, start=65_000)
+look_up("short prefix, window moved on", cached=4_096, start=4_000)

@@ -55,9 +55,7 @@ class Directory:
     ) -> None:
         self._serving, self._retention, self._unit = serving, retention, unit
         noted: dict[int, int] = {}
-        self._stores = {
-            group.id: store_of(group, serving, retention, unit, noted) for group in bound.groups
-        }
+        self._stores = {group.id: store_of(group, serving, retention, unit, noted) for group in bound.groups}
         self._partial: dict[int, None] = {}
         # States that lie in one block share what is noted, so one of them speaks for all.
         self._states = [store for store in self._stores.values() if isinstance(store, StateStore)]

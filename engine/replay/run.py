@@ -59,9 +59,7 @@ def replay(
         HitproofError: The trace cannot be read on, where it is read while it is replayed.
     """
     engine = Engine(bound)
-    serving = Serving(
-        bound, engine.types, change_rate=version_change_rate, seed=seed, request=request, runtime=runtime
-    )
+    serving = Serving(bound, engine.types, change_rate=version_change_rate, seed=seed, request=request, runtime=runtime)
     kept = Retention(retention, period)
     state = Resolved(serving.request, serving.runtime, serving.kernels, {}, 0)
     tally = Tally(engine)

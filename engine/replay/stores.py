@@ -191,9 +191,7 @@ class ManifestStore(Store):
         return [self._cut(0, 0, runs[-1][1] * self.unit, DEVICE, matched)]
 
 
-def store_of(
-    group: BoundGroup, serving: Serving, retention: Retention, unit: int, noted: dict[int, int]
-) -> Store:
+def store_of(group: BoundGroup, serving: Serving, retention: Retention, unit: int, noted: dict[int, int]) -> Store:
     """The store that fits a group's object; kept layer inputs are in no trace and are never held.
 
     Args:

@@ -21,13 +21,10 @@ START = "discarded"
 
 def prove(run: Run) -> None:
     """Forms reachable by guards that can be true, and from each a guarded path to the home form or to discarded."""
-    seen: set[tuple[str, tuple[str, ...]]] = set()
+    seen: set[tuple[str, str]] = set()
     forms = 0
     for group in run.bound.groups:
-        key = (
-            group.object,
-            tuple(sorted(f"{k}={v}" for k, v in group.constants.items() if k in ("stride", "alignment"))),
-        )
+        key = (group.object, repr(group.transitions))
         if key in seen:
             continue
         seen.add(key)
@@ -41,11 +38,13 @@ def _covers(run: Run, group: BoundGroup) -> int:
     possible = {(t.id, source): _can_fire(run, group, t, source) for t in group.transitions for source in t.sources}
     reached = _closure({START}, group, possible)
     goals = {group.home, START}
+    # A form without any way on explains more than a state of a form before it.
     for form in sorted(reached - goals):
         if not _leads(form, goals, group, possible):
             _stuck(run, group, form, "no guarded path leads on")
             return len(reached)
-        # Whatever the state in this form, as long as nobody holds it, some event of such a path can be made to fire.
+    # Whatever the state in a form, as long as nobody holds it, some event of such a path can be made to fire.
+    for form in sorted(reached - goals):
         _no_state_is_stuck(run, group, form, goals, possible)
         if run.done:
             return len(reached)

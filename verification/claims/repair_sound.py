@@ -56,21 +56,22 @@ class _Option:
 
     def _rules(self, post: Post, premise: list[Any]) -> None:
         """Mended checks hold after; the others hold as they did."""
-        model, run = self.model, self.run
+        model, run, world = self.model, self.run, self.world
+        wrong: list[tuple[str, Any]] = []
         for check in self.group.checks:
+            fails = z3.Not(model.holds(check.id, post))
             if check.id in self.option.mends:
-                bad, what = z3.Not(model.holds(check.id, post)), "does not mend"
+                wrong.append((f"does not mend '{check.id}'", fails))
             else:
-                bad, what = z3.And(model.holds(check.id), z3.Not(model.holds(check.id, post))), "breaks"
-            formulas = [*premise, bad]
-            found = run.must_not(
-                self.world.ctx, [*formulas, *self.world.domains()], f"{self.label} {what} {check.id}",
-                soft=small(self.world, *self.world.models.values()),
-            )  # fmt: skip
-            if found is not None:
-                self._report(found.model, post, f"{self.label} {what} '{check.id}'")
-                return
-        if run.must(self.world.ctx, [*premise, *self.world.domains()], f"{self.label}: witness") is not None:
+                wrong.append((f"breaks '{check.id}'", z3.And(model.holds(check.id), fails)))
+        formulas = [*premise, z3.Or([bad for _, bad in wrong]), *world.domains()]
+        found = run.must_not(
+            world.ctx, formulas, f"{self.label} mends and keeps", soft=small(world, *world.models.values())
+        )
+        if found is not None:
+            what = next(text for text, bad in wrong if z3.is_true(found.model.eval(bad, model_completion=True)))
+            self._report(found.model, post, f"{self.label} {what}")
+        elif run.must(world.ctx, [*premise, *world.domains()], f"{self.label}: witness") is not None:
             run.witness = run.witness or f"{self.label} applies in some state"
 
     def _truth(self, post: Post, premise: list[Any]) -> None:
@@ -174,6 +175,8 @@ def _joint_plan(run: Run) -> None:
         if group.rules.mandatory:
             finals.append(finals_of)
     formulas += [*world.usual(), world.length > 0, *world.domains()]
+    if run.must(ctx, [*formulas, z3.Or(_JointModel.picks(world))], "joint plan: witness") is None:
+        run.gaps.append("no plan with a repair was found, so nothing was said about plans")
     found = run.must_not(ctx, [*formulas, z3.Not(z3.And(finals))], "joint plan")
     if found is not None:
         run.fail("a plan whose every repair succeeds leaves a group that is not accepted", "*", "plan", None)
@@ -185,6 +188,7 @@ class _JointModel(GroupModel):
     def __init__(self, world: World, group: BoundGroup, after: dict[str, Post]) -> None:
         super().__init__(world, group)
         self.after_peers = after
+        self.chosen: list[Any] = []
 
     def resolve(self, path: str, own: Any) -> Any:
         scope, _, name = path.partition(".")
@@ -200,12 +204,17 @@ class _JointModel(GroupModel):
             self._ready[role] = ready
         return self._ready[role]
 
+    @staticmethod
+    def picks(world: World) -> list[Any]:
+        """Whether each group is given each of its options."""
+        return [pick for model in world.models.values() if isinstance(model, _JointModel) for pick in model.chosen]
+
     def folded(self) -> tuple[Any, list[Any], Post]:
         """The group's acceptance at the end, what is assumed of its repair, and its facts then."""
-        ctx, world = self.world.ctx, self.world
+        ctx = self.world.ctx
         facts = {name: self.own(name) for name in self.group.facts}
         constraints: list[Any] = []
-        chosen: list[Any] = []
+        chosen = self.chosen
         options = self.group.options if self.group.rules.mandatory else ()
         for option in options:
             pick = z3.Bool(f"{self.own.prefix}picks.{option.id}", ctx=ctx)
@@ -226,7 +235,6 @@ class _JointModel(GroupModel):
             z3.Implies(left, self.accepted()) if self.group.rules.mandatory else z3.BoolVal(True, ctx=ctx)
         )
         end = Post(facts)
-        del world
         return self.accepted(end), constraints, end
 
 

@@ -25,10 +25,10 @@ def prove(run: Run) -> None:
     One segment takes the step, the other is any segment of any group; together they cover all pairs.
     """
     steps = 0
-    kinds: dict[str, BoundGroup] = {}
+    kinds: dict[tuple[str, str], BoundGroup] = {}
     for group in run.bound.groups:
         if group.constants.get("has_bytes"):
-            kinds.setdefault(group.object, group)
+            kinds.setdefault((group.object, _what_matters(group)), group)
     for mover, other in product(kinds.values(), kinds.values()):
         for transition in mover.transitions:
             for source in transition.sources:
@@ -36,7 +36,13 @@ def prove(run: Run) -> None:
                 _Pair(run, mover, other).step(transition, source)
                 if run.done:
                     return
-    run.covered.append(f"{steps} steps of {len(kinds)} object kinds beside each other")
+    run.covered.append(f"{steps} steps of {len(kinds)} kinds of groups beside each other")
+
+
+def _what_matters(group: BoundGroup) -> str:
+    """The part of a group's transitions that decides who owns a block: guards, and what they do to these facts."""
+    facts = ("address", "sealed", "form", "tier", "weights", "attention_config", "adapter", "media", "salt")
+    return repr([(t.id, t.when, t.takes, [(f, t.sets[f]) for f in facts if f in t.sets]) for t in group.transitions])
 
 
 class _Pair:

@@ -28,10 +28,10 @@ def prove(run: Run) -> None:
         _accepted_means_held(run, group)
         if run.done:
             return
-    seen: set[tuple[Any, ...]] = set()
+    seen: set[tuple[str, str]] = set()
     for group in run.bound.groups:
-        # Transitions bind no constant but stride and alignment: groups that agree in them need one proof.
-        key = (group.object, group.constants.get("stride"), group.constants.get("alignment"))
+        # Groups of one object whose transitions bind to the same rules need one proof.
+        key = (group.object, repr(group.transitions))
         if not group.rules.mandatory or key in seen:
             continue
         seen.add(key)
