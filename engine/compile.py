@@ -8,7 +8,7 @@ from typing import Any
 
 from hitproof.engine.facts import FactTypes
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
-from hitproof.spec.condition import Literal, Node, Not, Ref, interpret, python_true, reads
+from hitproof.spec.condition import Literal, Node, Not, Ref, interpret, interval, python_true, reads
 from hitproof.spec.condition.pythongen import python_number
 from hitproof.spec.errors import BindError
 from hitproof.spec.rulebook import LEVELS
@@ -27,7 +27,8 @@ class CompiledOption:
     Args:
         mends: Bit mask of the checks that it mends.
         needs_true: Bit mask of the checks that must hold before (own bytes are read).
-        when, apply, cost: Generated functions over the context.
+        when, apply, cost: Generated functions over the context; `apply` gives the segment after the repair, or None
+            where a fact that the engine owns would leave its domain.
         peer_slots: Positions of the peers that must be ready.
     """
 
@@ -112,7 +113,8 @@ def compile_group(
     to, _ = python_number(group.raw_to, name, trusted=True)
     span = _compile("span", "L", [f"return {first}, {to}"], {})
     options = tuple(
-        _compile_option(option, group, name, signature, bits, integrity_mask, roles, types) for option in group.options
+        _compile_option(option, group, name, signature, bits, integrity_mask, roles, types, bound.rulebook.engine_owned)
+        for option in group.options
     )
     return CompiledGroup(
         bound=group,
@@ -190,10 +192,11 @@ def _compile_option(
     integrity_mask: int,
     roles: tuple[str, ...],
     types: FactTypes,
+    owned: frozenset[str],
 ) -> CompiledOption:
     mends = sum(bits[check] for check in option.mends)
     cost, known = python_number(option.cost, name, trusted=True)
-    apply = _compile("apply", signature, _apply_body(option, group, name, types), _new(types))
+    apply = _compile("apply", signature, _apply_body(option, group, name, types, owned), _new(types))
     return CompiledOption(
         bound=option,
         level=LEVELS.index(option.level),
@@ -255,15 +258,17 @@ def _new(types: FactTypes) -> dict[str, Any]:
     return {"new": object.__new__, "cls": types.segment}
 
 
-def _apply_body(option: BoundOption, group: BoundGroup, name: Any, types: FactTypes) -> list[str]:
+def _apply_body(
+    option: BoundOption, group: BoundGroup, name: Any, types: FactTypes, owned: frozenset[str]
+) -> list[str]:
     effect = option.effect
     body = ["n = new(cls)", "n.group = s.group"]
     for fact in types.segment.names:
         if fact not in group.facts:
             value = "None"
         elif fact in effect.sets:
-            text, known = python_number(effect.sets[fact], name, trusted=True)
-            value = text if known == "True" else f"({text}) if {known} else None"
+            body += _assignment(fact, effect.sets[fact], group, name, owned=fact in owned)
+            value = "v"
         elif fact in effect.resets:
             text, known = python_number(effect.resets[fact], name, trusted=True)
             value = f"frozenset(({text},)) if {known} else None"
@@ -278,6 +283,21 @@ def _apply_body(option: BoundOption, group: BoundGroup, name: Any, types: FactTy
             value = f"s.{fact}" if fact in effect.keeps else "None"
         body.append(f"n.{fact} = {value}")
     return [*body, "return n"]
+
+
+def _assignment(fact: str, value: Node, group: BoundGroup, name: Any, *, owned: bool) -> list[str]:
+    """The value set, as `v`: unknown outside the fact's domain; what the engine owns must stay known."""
+    text, known = python_number(value, name, trusted=True)
+    body = [f"v = {text}" if known == "True" else f"v = ({text}) if {known} else None"]
+    lo, hi = group.facts[fact].lo, group.facts[fact].hi
+    outside = [] if known == "True" else ["v is None"]
+    if lo is not None and hi is not None:
+        least, most = interval(value)
+        if least < lo or most > hi:
+            outside.append(f"not {lo!r} <= v <= {hi!r}")
+    if outside:
+        body.append(f"if {' or '.join(outside)}: " + ("return None" if owned else "v = None"))
+    return body
 
 
 def _choice(option: BoundOption, group: BoundGroup, fact: str, promise: Node) -> int:

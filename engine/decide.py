@@ -33,6 +33,7 @@ class Outcome:
     """What one length would take.
 
     Args:
+        length: The length, in tokens.
         steps: (group, piece index, option, cost) in the order of the groups.
         cost: Price of all of them, joint repairs once.
         masks: Per group and piece, the checks that failed at first.
@@ -41,6 +42,7 @@ class Outcome:
         complete: False where some groups were not looked at.
     """
 
+    length: int
     steps: list[tuple[CompiledGroup, int, CompiledOption, float]]
     cost: float
     masks: list[list[int]]
@@ -148,7 +150,7 @@ class Engine:
         Unless `full`, it stops at the first hopeless group, or where the price has surely passed `at_most`; then the
         outcome is neither complete nor clean.
         """
-        result = Outcome([], 0.0, [[] for _ in self.groups], [[] for _ in self.groups], True)
+        result = Outcome(length, [], 0.0, [[] for _ in self.groups], [[] for _ in self.groups], True)
         joint: dict[str, float] = {}
         # A sum taken in another order may differ in its last bits.
         limit = at_most + 1e-9 * abs(at_most) + 1e-6
@@ -202,7 +204,10 @@ class Engine:
             return "the option does not apply"
         if not all(context[7 + 2 * slot] for slot in option.peer_slots):
             return "a source of the option is not ready"
-        after = group.judge(option.apply(piece, *context), *context)
+        mended = option.apply(piece, *context)
+        if mended is None:
+            return "the option would take a fact out of its domain"
+        after = group.judge(mended, *context)
         return sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
 
     def prefill(self, state: Resolved, length: int) -> float:
@@ -276,6 +281,8 @@ class Engine:
                 return piece, mask
             option, cost = chosen
             mended = option.apply(piece, *context)
+            if mended is None:
+                return piece, mask
             after = group.judge(mended, *context)
             if after & mask == mask or after & ~mask:
                 return piece, mask
@@ -323,7 +330,7 @@ class Engine:
         cost = 0.0 if best is None else best.cost
         if not explain:
             return Decision(verdict, logical, usable, steps, cost, total)
-        failed, reasons = explain_failures(self, state, first, logical)
+        failed, reasons = explain_failures(self, state, first)
         return Decision(
             verdict,
             logical,

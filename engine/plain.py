@@ -243,7 +243,7 @@ def _pieces(group: BoundGroup, state: Resolved, length: int) -> list[tuple[int, 
     chain: list[tuple[int, Env]] = held
     if group.rules.pieces == "point":
         reaching = [one for one in held if one[1]["end"] is not None and one[1]["end"] >= length]
-        chain = (reaching[:1] or held[-1:])
+        chain = reaching[:1] or held[-1:]
     elif len(held) > 1:
         first, to = _needed_span(group, length)
         chain = [one for one in held if _overlaps(one[1], first, to)]
@@ -276,9 +276,7 @@ def _nothing_held(group: BoundGroup, state: Resolved) -> Env:
     return {**nowhere, **zero, "matched": state.matched, **identity}
 
 
-def _peers(
-    group: BoundGroup, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]
-) -> Env:
+def _peers(group: BoundGroup, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]) -> Env:
     """Each role's segment after its repair: the only one, or the first that answers for all that this piece needs."""
     first, to = _needed_span(group, length)
     low, high = max(share[0], first), min(share[1], to)

@@ -42,9 +42,9 @@ def environment(
 
 
 def explain_failures(
-    engine: Engine, state: Resolved, first: Outcome | None, length: int
+    engine: Engine, state: Resolved, first: Outcome | None
 ) -> tuple[tuple[str, ...], tuple[Reason, ...]]:
-    """Ids of the checks that failed at the longest logical length, and a reason for each."""
+    """Ids of the checks that failed at the length that was looked at first, and a reason for each."""
     if first is None:
         return (), ()
     failed: dict[str, Reason] = {}
@@ -54,7 +54,7 @@ def explain_failures(
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(engine, state, first, group, place, length)
+            env = _environment_of(engine, state, first, group, place)
             for bit, check in enumerate(group.bound.checks):
                 rule = f"{group.bound.id}/{check.id}"
                 if mask & (1 << bit) and rule not in failed:
@@ -73,7 +73,7 @@ def dispose(engine: Engine, state: Resolved, first: Outcome | None) -> dict[str,
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(engine, state, first, group, place, 0)
+            env = _environment_of(engine, state, first, group, place)
             if env["self.form"] == "discarded":
                 continue
             rule = next((rule for rule in group.bound.dispositions if interpret(rule.when, env) is True), None)
@@ -102,16 +102,16 @@ def raise_flags(engine: Engine, state: Resolved, best: Outcome | None, usable: i
 
 
 def _environment_of(
-    engine: Engine, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int, length: int
+    engine: Engine, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
 ) -> dict[str, Value]:
     """The facts as they were when the piece was first judged: its own before repair, its peers' after theirs."""
     index, after, a, b, _ = outcome.used[group.index][place]
     pieces = state.pieces.get(group.bound.id, ())
     piece = pieces[index] if index >= 0 else after
-    first, to = group.span(length)
+    first, to = group.span(outcome.length)
     flat = engine.peers_of(group, outcome, a, b, first, to)
     peers = {role: (flat[2 * i], flat[2 * i + 1]) for i, role in enumerate(group.roles)}
-    return environment(group, state, piece, length, (a, b), peers)
+    return environment(group, state, piece, outcome.length, (a, b), peers)
 
 
 def _reason(rule: str, check: BoundCheck, env: Mapping[str, Value]) -> Reason:

@@ -89,6 +89,7 @@ class GroupModel:
         ]  # fmt: skip
         self.peers = {role: world.group(peer) for role, peer in group.peers.items()} if prefix is None else {}
         self._ready: dict[str, Z3Fact] = {}
+        self._duals: dict[tuple[int, int], tuple[Dual, Node, Any]] = {}
 
     def names(self, path: str) -> Z3Fact:
         """The fact at a path, in the state before."""
@@ -119,7 +120,12 @@ class GroupModel:
     def dual(self, node: Node, own: Any = None) -> Dual:
         """A condition, read on the state before or on another state of the segment's own facts."""
         source = self.own if own is None else own
-        return encode(node, lambda path: self.resolve(path, source), ctx=self.world.ctx)
+        # The key holds on to what it names, so that no other object can take its place.
+        key = (id(node), id(source))
+        if key not in self._duals:
+            dual = encode(node, lambda path: self.resolve(path, source), ctx=self.world.ctx)
+            self._duals[key] = (dual, node, source)
+        return self._duals[key][0]
 
     def number(self, node: Node, own: Any = None) -> tuple[Any, Any]:
         """An expression's value and its being known."""

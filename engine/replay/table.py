@@ -62,7 +62,7 @@ def markdown_table(reports: Iterable[ReplayReport], *, unit: str = "blocks") -> 
         reports: One row each.
         unit: Which rates to show, `blocks` or `tokens`.
     """
-    rows = [_HEADINGS, ("---",) * 5 + ("---:",) * 6]
+    rows: list[tuple[str, ...]] = [_HEADINGS, ("---",) * 5 + ("---:",) * 6]
     rows += [_row(report.as_dict(), unit) for report in reports]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

@@ -72,8 +72,15 @@ def run(command: str, folder: Path) -> str:
         "NO_COLOR": "1",
     }
     done = subprocess.run(
-        ["sh", "-c", f"{command} 2>&1"], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
-    )  # fmt: skip
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     return done.stdout
 
 

@@ -105,11 +105,7 @@ class Build:
         made = {
             scope: types.make(
                 scope,
-                {
-                    path.partition(".")[2]: value
-                    for path, value in usual.items()
-                    if path.startswith(f"{scope}.")
-                },
+                {path.partition(".")[2]: value for path, value in usual.items() if path.startswith(f"{scope}.")},
             )
             for scope in ("request", "runtime", "kernel")
         }
@@ -219,9 +215,7 @@ def _environment(build: Build, random: Random) -> None:
         setattr(runtime, random.choice(list(build.bound.rulebook.runtime)), None)
 
 
-def _spans(
-    group: BoundGroup, length: int, cuts: Sequence[int], random: Random
-) -> list[dict[str, object]]:
+def _spans(group: BoundGroup, length: int, cuts: Sequence[int], random: Random) -> list[dict[str, object]]:
     """Stated spans of a group's segments: a chain of pieces, perhaps with a gap, or a few checkpoints."""
     if not cuts or random.random() < 0.3:
         short = random.choice([None, None, *cuts])

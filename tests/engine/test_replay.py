@@ -169,7 +169,8 @@ class TestTiers:
     def test_qwen_pays_for_its_rows_and_one_state(self, tier: str, price: float) -> None:
         """1,536 rows of 24,576 bytes and a state of 77,266,944 bytes, each with one launch."""
         requests = [prompt(1, 2, 3), prompt(4, 5, 6), prompt(1, 2, 3, 9)]
-        report = replay(requests, model(QWEN), capacity=4, **{tier: 99}).as_dict()
+        lower: dict[str, Any] = {tier: 99}
+        report = replay(requests, model(QWEN), capacity=4, **lower).as_dict()
         paid = (1_536 * 24_576 + 77_266_944) * price + 20
         assert paid == pytest.approx(report["recovery_cost_us"]["in_place"])
         assert {"miss": 2, "repair": 1} == report["decisions"]
@@ -228,8 +229,9 @@ class TestRates:
         It is the price that falls, not always the length: a kept window further back can beat a warm-up.
         """
         prices, reused = [], []
-        for mode in ("full", "periodic", "until_reallocated", "zero"):
-            report = replay(drawn(), model(name), retention=mode, **TIERED).as_dict()  # type: ignore[arg-type]
+        order: tuple[Mode, ...] = ("full", "periodic", "until_reallocated", "zero")
+        for mode in order:
+            report = replay(drawn(), model(name), retention=mode, **TIERED).as_dict()
             costs = report["recovery_cost_us"]
             prices.append(costs["in_place"] + costs["intra_layer"] + report["prefill_us"])
             reused.append(sum(report[part]["tokens"] for part in PARTS[:2]))
@@ -335,7 +337,17 @@ class TestSettings:
         """A figure without its settings says nothing."""
         told = replay([prompt(1)], model(V4), capacity=7, disk_blocks=9, period=3, seed=2).as_dict()["settings"]
         assert (V4, 512, 7, 0, 9, "full", 3, 2) == tuple(
-            told[name] for name in "model block_tokens capacity host_blocks disk_blocks retention period seed".split()
+            told[name]
+            for name in [
+                "model",
+                "block_tokens",
+                "capacity",
+                "host_blocks",
+                "disk_blocks",
+                "retention",
+                "period",
+                "seed",
+            ]
         )
 
 

@@ -167,9 +167,7 @@ class TestAgainstSheets:
             ("deepseek-v3.2", V32, {"mla_latent": "full"}),
         ],
     )
-    def test_layers_sizes_and_windows_agree(
-        self, sheet: str, config: dict[str, Any], groups: dict[str, str]
-    ) -> None:
+    def test_layers_sizes_and_windows_agree(self, sheet: str, config: dict[str, Any], groups: dict[str, str]) -> None:
         """Each group has the sheet's layers, and its elements a token where it is kept in bfloat16."""
         told = yaml.safe_load((SHEETS / f"{sheet}.yaml").read_text("utf-8"))
         profile = derive(config)
@@ -229,7 +227,9 @@ class TestFamilies:
     def test_mistral_slides_unless_the_window_is_null(self) -> None:
         """One window in all layers with it, full attention without it."""
         windowed, full = derive(MISTRAL), derive(MISTRAL | {"sliding_window": None})
-        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [group.id for group in windowed.groups]
+        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [
+            group.id for group in windowed.groups
+        ]
         assert 4095 * 32 == windowed.constants["receptive_field"]
         assert ["full", "prefix_manifest", "layer_inputs"] == [group.id for group in full.groups]
 
@@ -261,7 +261,9 @@ class TestFamilies:
             "num_hidden_layers": 2,
             "compress_ratios": [0, 0],
         }
-        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [group.id for group in derive(config).groups]
+        assert ["window", "window_boundary", "prefix_manifest", "layer_inputs"] == [
+            group.id for group in derive(config).groups
+        ]
 
     def test_the_cache_type_can_be_stated(self) -> None:
         """`kv_dtype` wins over the configuration; fp8 halves the row and makes it depend on scales."""

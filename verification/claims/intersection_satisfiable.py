@@ -140,7 +140,7 @@ class _Committed(GroupModel):
 
     def __init__(self, model: GroupModel, after: dict[str, Post]) -> None:
         self.__dict__.update(model.__dict__)
-        self.ends, self._ready = after, {}
+        self.ends, self._ready, self._duals = after, {}, {}
 
     def resolve(self, path: str, own: Any) -> Any:
         scope, _, name = path.partition(".")
