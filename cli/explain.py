@@ -49,7 +49,7 @@ def find_scenario(rulebook: str, name: str) -> Path:
     """
     from hitproof.rules.source import rulebook_folder
     from hitproof.spec.errors import MissingFileError, Position, UsageError
-    from hitproof.spec.yaml_tree import suggest
+    from hitproof.spec.yaml_fields import suggest
 
     path = Path(name)
     if path.exists():

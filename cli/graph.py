@@ -42,7 +42,7 @@ def graph(
     from hitproof.cli.output import write_document
     from hitproof.engine.graph import mermaid, svg
     from hitproof.spec.errors import ReferenceNameError
-    from hitproof.spec.yaml_tree import suggest
+    from hitproof.spec.yaml_fields import suggest
 
     rules = open_book(rulebook).rules
     if object is not None and object not in rules.objects:

@@ -97,7 +97,7 @@ def _run(
 def _claims(names: Sequence[str] | None) -> list[str] | None:
     from hitproof.spec.errors import UsageError
     from hitproof.spec.proof import CLAIMS
-    from hitproof.spec.yaml_tree import suggest
+    from hitproof.spec.yaml_fields import suggest
 
     for name in names or ():
         if name not in CLAIMS:

@@ -18,7 +18,7 @@ from hitproof.engine.facts import FactTypes
 from hitproof.engine.reasons import dispose, explain_failures, raise_flags
 from hitproof.engine.state import FAR, Resolved, select_pieces
 from hitproof.spec.bound import BoundRulebook
-from hitproof.spec.condition import interval
+from hitproof.spec.condition import interval, reads
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
 from hitproof.spec.rulebook import LEVELS
 
@@ -68,6 +68,13 @@ class Engine:
             for option in group.options
             if interval(option.bound.cost)[0] < 0
         }
+        self._identity_reads_peers = any(
+            path.partition(".")[0] in group.roles
+            for group in self.groups
+            for check in group.bound.checks
+            if check.layer == "identity"
+            for path in reads(check.require)
+        )
         self._price = compile_price(bound.rulebook.prefill.cost)
         self._door = bound.rulebook.door
         self._nobody = self.types.segment()
@@ -231,6 +238,8 @@ class Engine:
         return [(-1, empty, 0, FAR)]
 
     def _identity_holds(self, state: Resolved, empties: list[Any], length: int) -> bool:
+        if self._identity_reads_peers:
+            return not self._identity_fails(self.outcome(state, empties, length))
         for group in self.groups:
             if not group.mandatory:
                 continue

@@ -10,11 +10,11 @@ from hitproof.rules.scopes import Scopes
 from hitproof.rules.source import RuleSource, read_source
 from hitproof.rules.vocabulary import Places, Vocabulary, merge_vocabulary
 from hitproof.spec.condition import Node, parse_condition
-from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
+from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
 from hitproof.spec.rulebook import PSEUDO_SOURCES, Assumption, Flag, Invariant, Prefill, Repair, Rulebook
 from hitproof.spec.rulefile import FlagDecl, InvariantDecl, RepairFile, RuleFile
+from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node as Tree
-from hitproof.spec.yaml_tree import suggest
 
 __all__ = ["load_rulebook", "resolve"]
 

@@ -11,7 +11,7 @@ from hitproof.spec.errors import Position, ReferenceNameError, SchemaError
 from hitproof.spec.facts import TOKENS
 from hitproof.spec.rulebook import Effect, Repair
 from hitproof.spec.rulefile import EffectDecl, OptionDecl
-from hitproof.spec.yaml_tree import suggest
+from hitproof.spec.yaml_fields import suggest
 
 __all__ = ["EffectReader", "check_against_repair"]
 

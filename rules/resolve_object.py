@@ -23,8 +23,8 @@ from hitproof.spec.rulebook import (
     Transition,
 )
 from hitproof.spec.rulefile import CheckDecl, EffectDecl, EveryObjectDecl, ObjectDecl, OptionDecl, RuleFile
+from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node as Tree
-from hitproof.spec.yaml_tree import suggest
 
 __all__ = ["resolve_objects"]
 

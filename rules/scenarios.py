@@ -13,7 +13,8 @@ from hitproof.rules.source import rulebook_folder
 from hitproof.spec.errors import MissingFileError, Position, UsageError
 from hitproof.spec.profile import Profile
 from hitproof.spec.scenario import Scenario
-from hitproof.spec.yaml_tree import read_tree, validate
+from hitproof.spec.yaml_fields import validate
+from hitproof.spec.yaml_tree import read_tree
 
 __all__ = ["dump_scenario", "load_scenario", "scenario_files", "scenario_profile"]
 

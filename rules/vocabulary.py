@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
 from hitproof.spec.facts import BOOL, TOKENS, Fact, Value, admit, declare_fact
 from hitproof.spec.rulefile import FactDecl, RuleFile
+from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Mapping as TreeMapping
-from hitproof.spec.yaml_tree import Node, Scalar, Sequence, suggest
+from hitproof.spec.yaml_tree import Node, Scalar, Sequence
 
 __all__ = ["Places", "Vocabulary", "merge_vocabulary"]
 

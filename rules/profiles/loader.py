@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from hitproof.spec.errors import HitproofError, ProfileError
 from hitproof.spec.profile import Profile
-from hitproof.spec.yaml_tree import Mapping, Node, Sequence, parse_tree, read_tree, validate
+from hitproof.spec.yaml_fields import validate
+from hitproof.spec.yaml_tree import Mapping, Node, Sequence, parse_tree, read_tree
 
 __all__ = ["dump_profile", "load_profile", "shipped_profiles"]
 

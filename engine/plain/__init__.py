@@ -1,0 +1,18 @@
+"""The decision, read plainly: trees walked, nothing generated, nothing skipped; the engine must answer the same."""
+
+from hitproof.engine.plain.attempt import Attempt, Looked, attempt
+from hitproof.engine.plain.decision import plain_decide, plain_lengths
+from hitproof.engine.plain.repairs import Env, failing, of_self, options_of, run
+
+__all__ = [
+    "Attempt",
+    "Env",
+    "Looked",
+    "attempt",
+    "failing",
+    "of_self",
+    "options_of",
+    "plain_decide",
+    "plain_lengths",
+    "run",
+]

@@ -1,0 +1,144 @@
+"""The recovery options of an object, inherited and its own: what each mends, reads, does and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hitproof.rules.places import Places
+from hitproof.rules.reading import Reading, Subject
+from hitproof.rules.resolve_checks import IMPLICIT
+from hitproof.rules.resolve_effect import check_against_repair, read_effect
+from hitproof.spec.condition import parse_condition
+from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
+from hitproof.spec.rulebook import PSEUDO_SOURCES, Check, Option
+from hitproof.spec.rulefile import OptionDecl
+from hitproof.spec.yaml_fields import suggest
+
+__all__ = ["read_options"]
+
+
+def read_options(reading: Reading, subject: Subject, checks: tuple[Check, ...]) -> tuple[Option, ...]:
+    """The options that every object has, then the object's own.
+
+    An inherited option that consumes a role which the object lacks is kept as one that no group can take.
+
+    Raises:
+        HitproofError: An id stands twice, a name refers to nothing, or the option asks more of its repair
+            than the repair declares.
+    """
+    found: dict[str, Option] = {}
+    result: list[Option] = []
+    for decl, at, inherited in _declared(reading, subject):
+        rule = f"{subject.name}/{decl.id}"
+        if decl.id in found and not reading.lenient:
+            raise DuplicateError(f"option {rule} stands twice", where=at("id"), rule=rule, got=decl.id)
+        found[decl.id] = _option(reading, subject, decl, at, checks, inherited=inherited)
+        result.append(found[decl.id])
+    return tuple(result)
+
+
+def _declared(reading: Reading, subject: Subject) -> Iterator[tuple[OptionDecl, Places, bool]]:
+    yield from ((decl, at, True) for decl, at in reading.inherited.options())
+    for i, own in enumerate(subject.decl.recovery):
+        yield own, subject.at.under("recovery", i), False
+
+
+def _option(
+    reading: Reading,
+    subject: Subject,
+    decl: OptionDecl,
+    at: Places,
+    checks: tuple[Check, ...],
+    *,
+    inherited: bool,
+) -> Option:
+    scope, rule = subject.scope, f"{subject.name}/{decl.id}"
+    if decl.repair not in reading.repairs:
+        raise ReferenceNameError(
+            f"'{decl.repair}' is no declared repair",
+            where=at("repair"),
+            rule=rule,
+            got=decl.repair,
+            hint=suggest(decl.repair, reading.repairs),
+        )
+    repair = reading.repairs[decl.repair]
+    peers = reading.scopes.peers[subject.name]
+    takes_part = _can_consume(decl, {*peers, *PSEUDO_SOURCES}, at, rule, inherited=inherited)
+    mends = _mends(reading, decl, checks, at, rule, inherited=inherited)
+    applies, when, cost = None, None, None
+    if decl.applies is not None:
+        applies = parse_condition(
+            str(decl.applies), scope, expect="applies", where=at("applies"), rule=rule, allow_known="any"
+        )
+    if takes_part and decl.when is not None:
+        when = reading.condition(decl.when, scope, at("when"), rule, known="any")
+    if takes_part and decl.cost is not None:
+        cost = parse_condition(str(decl.cost), scope, expect="cost", where=at("cost"), rule=rule)
+    if decl.level != "full_recompute" and decl.cost is None:
+        raise SchemaError("a recovery option needs a cost", where=at("id"), rule=rule, expected="cost")
+    if takes_part and not reading.lenient:
+        check_against_repair(decl, repair, subject.name, peers, at, rule)
+    return Option(
+        id=decl.id,
+        object=subject.name,
+        level=decl.level,
+        repair=decl.repair,
+        joint=decl.joint,
+        mends=mends,
+        consumes=tuple(decl.consumes) if takes_part else ("?",),
+        applies=applies,
+        when=when,
+        effect=read_effect(reading, subject, decl, repair, at, rule),
+        cost=cost,
+        because=decl.because,
+        source=decl.source,
+        where=at("id"),
+    )
+
+
+def _can_consume(decl: OptionDecl, roles: set[str], at: Places, rule: str, *, inherited: bool) -> bool:
+    missing = [source for source in decl.consumes if source not in roles]
+    if missing and not inherited:
+        raise ReferenceNameError(
+            f"'{missing[0]}' is neither a peer nor a source",
+            where=at("consumes"),
+            rule=rule,
+            got=missing[0],
+            hint=suggest(missing[0], roles),
+        )
+    return not missing
+
+
+def _mends(
+    reading: Reading, decl: OptionDecl, checks: tuple[Check, ...], at: Places, rule: str, *, inherited: bool
+) -> tuple[str, ...]:
+    """Ids of the object's own checks that are mended; one of other objects alone takes no part."""
+    ids = [check.id for check in checks]
+    if decl.mends == "all":
+        return (*ids, *IMPLICIT)
+    sets = reading.inherited.check_sets
+    known_anywhere = {check.id for check, _ in reading.inherited.checks()}
+    result: list[str] = []
+    for i, mended in enumerate(decl.mends):
+        for check in sets.get(mended, (mended,)):
+            if check in ids or check in IMPLICIT:
+                result.append(check)
+            elif not (inherited or check in known_anywhere or mended in sets):
+                raise ReferenceNameError(
+                    f"'{check}' is no check of this object",
+                    where=at("mends", i),
+                    rule=rule,
+                    got=check,
+                    hint=suggest(check, ids),
+                )
+    identity = {check.id for check in checks if check.layer == "identity"}
+    forbidden = [check for check in result if check in identity]
+    if forbidden and not reading.lenient:
+        raise SchemaError(
+            "no repair mends identity",
+            where=at("mends"),
+            rule=rule,
+            got=forbidden[0],
+            expected="checks of the other layers",
+        )
+    return tuple(dict.fromkeys(result))
