@@ -5,21 +5,27 @@ from __future__ import annotations
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
 
-__all__ = ["candidate_lengths"]
+__all__ = ["proposed_lengths", "resumable_lengths"]
 
 MAX_REGULAR = 65_536
 """Most multiples of the hash unit that are proposed, the longest ones; stored boundaries and ends come on top."""
 
 
-def candidate_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
+def proposed_lengths(state: Resolved) -> list[int]:
     """Candidate lengths in falling order, each from 1 to N - 1 and within what matched.
 
-    Where a group can resume at stored boundaries only, nothing else is proposed; where one resumes at multiples of a
-    constant, only those are. What is proposed is still judged by the rules: this list can lose reuse, never soundness.
+    What is proposed is still judged by the rules: this list can lose reuse, never soundness.
     """
     top = min(state.request.length - 1, state.matched)
-    if top <= 0:
-        return []
+    return _proposed(state, top) if top > 0 else []
+
+
+def resumable_lengths(bound: BoundRulebook, state: Resolved, proposed: list[int]) -> list[int]:
+    """Those of the proposed lengths at which every group may resume at all.
+
+    Where a group resumes at stored boundaries only, nothing else is left; where one resumes at multiples of a constant,
+    only those are. The rules would refuse the others too, at a higher price.
+    """
     stored: set[int] | None = None
     steps: list[int] = []
     for group in bound.groups:
@@ -30,12 +36,11 @@ def candidate_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
             stored = marks if stored is None else stored & marks
         elif group.every is not None:
             steps.append(group.every)
-    # A stored boundary is one of the marks, so there is nothing to add to them.
-    if stored is None:
-        lengths = _proposed(state, top)
-    else:
-        lengths = sorted((length for length in stored if 0 < length <= top), reverse=True)
-    return [length for length in lengths if not any(length % step for step in steps)] if steps else lengths
+    # A stored boundary is one of the marks, so it was proposed.
+    if stored is not None:
+        top = proposed[0] if proposed else 0
+        proposed = sorted((length for length in stored if 0 < length <= top), reverse=True)
+    return [length for length in proposed if not any(length % step for step in steps)] if steps else proposed
 
 
 def _proposed(state: Resolved, top: int) -> list[int]:

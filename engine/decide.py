@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hitproof.engine.candidates import candidate_lengths
+from hitproof.engine.candidates import proposed_lengths, resumable_lengths
 from hitproof.engine.compile import (
     CompiledGroup,
     CompiledOption,
@@ -93,30 +93,26 @@ class Engine:
             unknown = tuple(f"door/{name}" for name in self._door if getattr(request, name) is None)
             return Decision("miss", 0, 0, failed=unknown, digest=self.bound.rulebook.digest)
         empties: list[Any] = [None] * len(self.groups)
-        lengths = candidate_lengths(self.bound, state)
+        proposed = proposed_lengths(state)
         price, runtime = self._price, state.runtime
         best_length, best, best_total = 0, None, self.prefill(state, 0)
-        logical, first = self._longest(state, empties, lengths, best_total, full=explain)
-        for length in lengths:
+        logical, first = self._longest(state, empties, proposed, best_total, full=explain)
+        if explain and first is None and proposed:
+            first = self.outcome(state, empties, logical or proposed[0])
+        for length in resumable_lengths(self.bound, state, proposed):
             if length > logical:
                 continue
             rest = price(request, runtime, length)
             if length < logical and (rest > best_total or (rest == best_total and best is not None)):
                 continue
-            if length == logical and first is not None:
+            if first is not None and length == first.length:
                 outcome = first
             else:
-                outcome = self.outcome(
-                    state, empties, length, full=explain and first is None, at_most=best_total - rest
-                )
-            if first is None:
-                first = outcome
+                outcome = self.outcome(state, empties, length, full=False, at_most=best_total - rest)
             total = rest + outcome.cost
             # Lengths fall, so at equal price the longer one stands already; only L = 0 must yield.
             if outcome.clean and (total < best_total or (total == best_total and best is None)):
                 best_length, best, best_total = length, outcome, total
-        if explain and first is None and lengths:
-            first = self.outcome(state, empties, lengths[0])
         return self._answer(state, logical, best_length, best, best_total, first, explain=explain)
 
     def _longest(

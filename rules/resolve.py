@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from hitproof.rules.places import Places
 from hitproof.rules.resolve_object import resolve_objects
 from hitproof.rules.scopes import Scopes
 from hitproof.rules.source import RuleSource, read_source
-from hitproof.rules.vocabulary import Places, Vocabulary, merge_vocabulary
+from hitproof.rules.vocabulary import Vocabulary, merge_vocabulary
 from hitproof.spec.condition import Node, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
 from hitproof.spec.rulebook import PSEUDO_SOURCES, Assumption, Flag, Invariant, Prefill, Repair, Rulebook

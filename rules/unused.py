@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hitproof.rules.places import Places
 from hitproof.rules.source import RuleSource
-from hitproof.rules.vocabulary import Places
 from hitproof.spec.errors import Position
 
 __all__ = ["UnusedName", "unused_names"]

@@ -5,36 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hitproof.rules.places import Places
 from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
 from hitproof.spec.facts import BOOL, TOKENS, Fact, Value, admit, declare_fact
 from hitproof.spec.rulefile import FactDecl, RuleFile
 from hitproof.spec.yaml_fields import suggest
-from hitproof.spec.yaml_tree import Mapping as TreeMapping
-from hitproof.spec.yaml_tree import Node, Scalar, Sequence
+from hitproof.spec.yaml_tree import Node
 
-__all__ = ["Places", "Vocabulary", "merge_vocabulary"]
+__all__ = ["Vocabulary", "merge_vocabulary"]
 
 SCOPES = ("segment", "request", "runtime", "kernel", "group")
-
-
-class Places:
-    """Finds the position of a value in a rule file by its path of keys and indices."""
-
-    def __init__(self, tree: Node) -> None:
-        self.tree = tree
-
-    def __call__(self, *path: str | int) -> Position:
-        """Position of the value at `path`, or of the deepest part of it that exists."""
-        node, where = self.tree, self.tree.where
-        for part in path:
-            if isinstance(node, TreeMapping) and str(part) in node.entries:
-                where, node = node.entries[str(part)]
-            elif isinstance(node, Sequence) and isinstance(part, int) and part < len(node.items):
-                node = node.items[part]
-                where = node.where
-            else:
-                return where
-        return node.content if isinstance(node, Scalar) else node.where
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """The decision, read plainly: trees walked, nothing generated, nothing skipped; the engine must answer the same."""
 
-from hitproof.engine.plain.attempt import Attempt, Looked, attempt
+from hitproof.engine.plain.attempt import Attempt, Looked, attempt, prefill, step, surroundings
 from hitproof.engine.plain.decision import plain_decide, plain_lengths
+from hitproof.engine.plain.pieces import pieces_at
 from hitproof.engine.plain.repairs import Env, failing, of_self, options_of, run
 
 __all__ = [
@@ -12,7 +13,11 @@ __all__ = [
     "failing",
     "of_self",
     "options_of",
+    "pieces_at",
     "plain_decide",
     "plain_lengths",
+    "prefill",
     "run",
+    "step",
+    "surroundings",
 ]

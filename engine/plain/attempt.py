@@ -12,7 +12,7 @@ from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.condition import interpret
 from hitproof.spec.decision import PlanStep
 
-__all__ = ["Attempt", "Looked", "attempt", "prefill"]
+__all__ = ["Attempt", "Looked", "attempt", "prefill", "step", "surroundings"]
 
 
 @dataclass
@@ -89,23 +89,17 @@ def attempt(bound: BoundRulebook, state: Resolved, length: int) -> Attempt:
     looked: dict[str, list[Looked]] = {}
     for group in bound.groups:
         looked[group.id] = [
-            _look(bound, group, state, length, looked, index, segment, share)
+            _look(bound, group, surroundings(group, state, length, looked, share), index, segment, share)
             for index, segment, share in pieces_at(group, state, length)
         ]
     return Attempt(length, prefill(bound, state, length), looked)
 
 
-def _look(
-    bound: BoundRulebook,
-    group: BoundGroup,
-    state: Resolved,
-    length: int,
-    looked: Mapping[str, Sequence[Looked]],
-    index: int,
-    segment: Env,
-    share: tuple[int, int],
-) -> Looked:
-    around: Env = {
+def surroundings(
+    group: BoundGroup, state: Resolved, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]
+) -> Env:
+    """All that the rules of a piece may read beside the piece itself; its peers as they are after their repairs."""
+    return {
         **state.request.as_dict("request."),
         **state.runtime.as_dict("runtime."),
         **state.kernels[group.id].as_dict("kernel."),
@@ -114,6 +108,11 @@ def _look(
         "share.to": share[1],
         **_peers(group, length, looked, share),
     }
+
+
+def _look(
+    bound: BoundRulebook, group: BoundGroup, around: Env, index: int, segment: Env, share: tuple[int, int]
+) -> Looked:
     env = {**around, **of_self(segment)}
     failed = failing(group, env)
     result = Looked(group, index, share, segment, env, failed, segment, failed, [])
@@ -130,7 +129,7 @@ def _look(
         if not set(left) < set(result.left):
             break
         result.after, result.left = after, left
-        result.steps.append(_step(group, index, option, price))
+        result.steps.append(step(group, index, option, price))
     return result
 
 
@@ -155,6 +154,7 @@ def prefill(bound: BoundRulebook, state: Resolved, length: int) -> float:
     return UNPRICED if price is None else float(price)
 
 
-def _step(group: BoundGroup, index: int, option: BoundOption, price: float) -> PlanStep:
+def step(group: BoundGroup, index: int, option: BoundOption, price: float) -> PlanStep:
+    """A step of the plan; an unknown price is None there."""
     told = None if price == UNPRICED else price
     return PlanStep(group.id, index, option.id, option.repair, option.level, option.joint, told)

@@ -24,7 +24,7 @@ def plain_decide(bound: BoundRulebook, state: Resolved) -> Decision:
     unknown = [f"door/{name}" for name in bound.rulebook.door if getattr(state.request, name) is None]
     if unknown:
         return Decision("miss", 0, 0, failed=tuple(unknown), digest=bound.rulebook.digest)
-    tried = [attempt(bound, state, length) for length in plain_lengths(bound, state)]
+    tried = [attempt(bound, state, length) for length in plain_lengths(state)]
     longest = next((one for one in tried if one.matches), None)
     logical = longest.length if longest else 0
     from_nothing = prefill(bound, state, 0)
@@ -45,26 +45,12 @@ def plain_decide(bound: BoundRulebook, state: Resolved) -> Decision:
     )
 
 
-def plain_lengths(bound: BoundRulebook, state: Resolved) -> list[int]:
-    """Candidate lengths, longest first: hash units, stored boundaries and ends of segments, where groups may resume."""
+def plain_lengths(state: Resolved) -> list[int]:
+    """Candidate lengths, longest first: hash units, stored boundaries and ends of segments."""
     pieces = [piece for held in state.pieces.values() for piece in held]
     odd = {piece.end for piece in pieces} | {mark for piece in pieces for mark in piece.marks or ()}
-    needed = [group for group in bound.groups if group.rules.mandatory]
-    stored = [
-        {mark for piece in state.pieces.get(group.id, ()) for mark in piece.marks or ()}
-        for group in needed
-        if group.resumable == "stored"
-    ]
-    steps = [group.every for group in needed if group.every is not None]
-
-    def proposed(length: int) -> bool:
-        if any(length % step for step in steps):
-            return False
-        if stored:
-            return all(length in marks for marks in stored)
-        return length % state.request.granularity == 0 or length in odd
-
-    return [length for length in range(min(state.request.length - 1, state.matched), 0, -1) if proposed(length)]
+    top = min(state.request.length - 1, state.matched)
+    return [length for length in range(top, 0, -1) if length % state.request.granularity == 0 or length in odd]
 
 
 def _verdict(bound: BoundRulebook, state: Resolved, logical: int, best: Attempt | None) -> Verdict:

@@ -33,13 +33,14 @@ def pieces_at(group: BoundGroup, state: Resolved, length: int) -> list[tuple[int
     return [(index, segment, share) for (index, segment), share in zip(chain, shares, strict=True)]
 
 
+def needed_span(group: BoundGroup, length: int) -> tuple[int, int]:
+    """Tokens `[first, to)` that a length reads of the whole group."""
+    return interpret(group.raw_first, {"length": length}), interpret(group.raw_to, {"length": length})
+
+
 def _overlaps(segment: Env, first: int, to: int) -> bool:
     start, end = segment["start"], segment["end"]
     return isinstance(start, int) and isinstance(end, int) and start < to and end > first
-
-
-def needed_span(group: BoundGroup, length: int) -> tuple[int, int]:
-    return interpret(group.raw_first, {"length": length}), interpret(group.raw_to, {"length": length})
 
 
 def _nothing_held(group: BoundGroup, state: Resolved) -> Env:

@@ -92,14 +92,14 @@ def engine_of(name: str) -> Engine:
 
 @dataclass
 class Build:
-    """A state in the making: carriers of request, run time and kernels, and segments that are healthy but for `given`."""
+    """A state in the making: request, run time and kernels of the stated environment, and segments of each group."""
 
-    name: str
+    engine: Engine
     length: int
     granularity: int = 1
 
     def __post_init__(self) -> None:
-        self.bound, self.engine = bound_to(self.name), engine_of(self.name)
+        self.bound = self.engine.bound
         types = self.engine.types
         usual = self.bound.rulebook.environment
         made = {
@@ -145,10 +145,15 @@ class Build:
         return Resolved(self.request, self.runtime, self.kernels, self.pieces, known)
 
 
-def random_build(name: str, random: Random) -> Build:
+def build_of(name: str, length: int, granularity: int = 1) -> Build:
+    """A state in the making of a shipped or small profile."""
+    return Build(engine_of(name), length, granularity)
+
+
+def random_build(engine: Engine, random: Random) -> Build:
     """A prompt, its segments in one to three pieces or checkpoints a group, and up to three faults."""
-    length, unit = _size(name, random)
-    build = Build(name, length, unit)
+    length, unit = _size(engine.bound.profile.profile, random)
+    build = Build(engine, length, unit)
     _environment(build, random)
     steps = sorted({(length - 1) * k // 4 // unit * unit for k in (1, 2, 3)} - {0})
     cuts = sorted(random.sample(steps, random.choice([0, 0, min(1, len(steps)), min(2, len(steps))])))
