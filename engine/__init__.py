@@ -1,15 +1,20 @@
 """The running path: decides, leases and recovers cache hits by the rules of a loaded rulebook."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hitproof.engine.decide import Engine
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.lease import Lease
 from hitproof.engine.load import load
-from hitproof.engine.machine import FormMachine
 from hitproof.engine.metrics import HitCounters
-from hitproof.engine.scenario import EngineReplayer, run_scenario
 from hitproof.engine.state import Resolved
 from hitproof.engine.table import TransitionTable
+
+if TYPE_CHECKING:
+    from hitproof.engine.machine import FormMachine
+    from hitproof.engine.scenario import EngineReplayer, run_scenario
 
 __all__ = [
     "Engine",
@@ -24,3 +29,16 @@ __all__ = [
     "load",
     "run_scenario",
 ]
+
+_LATE = {
+    "EngineReplayer": "hitproof.engine.scenario",
+    "FormMachine": "hitproof.engine.machine",
+    "run_scenario": "hitproof.engine.scenario",
+}
+"""Names whose rooms import the state machine library, which deciding does not need."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)

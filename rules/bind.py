@@ -11,7 +11,7 @@ from hitproof.spec.condition import Literal, Node, Ref, bind, bind_constant, con
 from hitproof.spec.errors import BindError, SchemaError
 from hitproof.spec.facts import BOOL, COST
 from hitproof.spec.profile import Group, Profile
-from hitproof.spec.rulebook import PSEUDO_SOURCES, Effect, ObjectRules, Option, Rulebook
+from hitproof.spec.rulebook import PSEUDO_SOURCES, Effect, ObjectRules, Option, Rulebook, Transition
 
 __all__ = ["bind_rulebook"]
 
@@ -46,7 +46,7 @@ def _bind_group(rulebook: Rulebook, profile: Profile, group: Group) -> list[Boun
             got=group.object,
             expected=", ".join(rulebook.objects),
         )
-    constants = {**rulebook.group_defaults, **rules.constants, **profile.constants_of(group)}
+    constants = _constants(rulebook, profile, group)
     unknown = sorted(set(constants) - set(rulebook.group))
     if unknown:
         raise BindError(
@@ -58,20 +58,36 @@ def _bind_group(rulebook: Rulebook, profile: Profile, group: Group) -> list[Boun
     peers = _peers(profile, group, rules)
     binder = _Binder(rules, values, peers, f"{profile.profile}/{group.id}")
     bound = binder.group(group, constants, rulebook)
-    ranks = int(constants.get("ranks", 1))
-    if ranks <= 1:
+    ranks = _ranks(constants)
+    spread = {other.id: _ranks(_constants(rulebook, profile, other)) for other in profile.groups}
+    for role, peer in peers.items():
+        if spread[peer] not in (1, ranks):
+            raise BindError(
+                f"peer '{role}' of group '{group.id}' is spread over other ranks",
+                rule=f"{profile.profile}/{group.id}",
+                got=spread[peer],
+                expected=f"1 or {ranks}" if ranks > 1 else "1",
+            )
+    if ranks == 1:
         return [bound]
     return [
-        replace(bound, id=f"{group.id}@{rank}", peers=_peers_of_rank(profile, peers, rank, rulebook))
+        replace(
+            bound,
+            id=f"{group.id}@{rank}",
+            peers={role: f"{peer}@{rank}" if spread[peer] > 1 else peer for role, peer in peers.items()},
+        )
         for rank in range(ranks)
     ]
 
 
-def _peers_of_rank(profile: Profile, peers: Mapping[str, str], rank: int, rulebook: Rulebook) -> Mapping[str, str]:
-    spread = {
-        g.id for g in profile.groups if int({**rulebook.group_defaults, **profile.constants_of(g)}.get("ranks", 1)) > 1
-    }
-    return {role: f"{peer}@{rank}" if peer in spread else peer for role, peer in peers.items()}
+def _constants(rulebook: Rulebook, profile: Profile, group: Group) -> dict[str, int | bool]:
+    """The rulebook's defaults, what the object fixes, and what the profile says of the group."""
+    rules = rulebook.objects.get(group.object)
+    return {**rulebook.group_defaults, **(rules.constants if rules else {}), **profile.constants_of(group)}
+
+
+def _ranks(constants: Mapping[str, int | bool]) -> int:
+    return max(1, int(constants.get("ranks", 1)))
 
 
 def _peers(profile: Profile, group: Group, rules: ObjectRules) -> dict[str, str]:
@@ -125,7 +141,7 @@ class _Binder:
             transitions=tuple(
                 replace(
                     one,
-                    when=None if one.when is None else self.node(one.when, one.where, one.id),
+                    when=self._guard(one),
                     sets={fact: self.node(value, one.where, one.id) for fact, value in one.sets.items()},
                 )
                 for one in rules.transitions
@@ -146,6 +162,13 @@ class _Binder:
 
     def node(self, node: Node, where: object = None, rule: str | None = None) -> Node:
         return bind(node, self.values, where=where, rule=rule or self.rule)  # type: ignore[arg-type]
+
+    def _guard(self, transition: Transition) -> Node | None:
+        """The condition of a transition; None where the profile makes it always true."""
+        if transition.when is None:
+            return None
+        bound = self.node(transition.when, transition.where, transition.id)
+        return None if bound == TRUE else bound
 
     def _unbound_peer(self, value: object) -> bool:
         if isinstance(value, str | tuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hitproof.rules.places import Places
 from hitproof.rules.vocabulary import Vocabulary
@@ -30,6 +30,24 @@ class Inherited:
             for name, members in decl.check_sets.items():
                 vocabulary.claim("check set", name, at("check_sets", name))
                 self.check_sets[name] = tuple(members)
+
+    def refuse_unknown(self, checks: Collection[str]) -> None:
+        """Refuse a check set that names what is no check of any object.
+
+        Raises:
+            ReferenceNameError: With the place of the name.
+        """
+        for decl, at in self._every:
+            for name, members in decl.check_sets.items():
+                for i, member in enumerate(members):
+                    if member not in checks:
+                        raise ReferenceNameError(
+                            f"'{member}' is no check of any object",
+                            where=at("check_sets", name, i),
+                            rule=name,
+                            got=member,
+                            hint=suggest(member, checks),
+                        )
 
     def checks(self) -> Iterator[tuple[CheckDecl, Places]]:
         """The checks of every object, in file order."""

@@ -19,12 +19,20 @@ __all__ = ["Reading", "Subject"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The names that all objects share; `lenient` as in `resolve`."""
+    """The names that all objects share.
+
+    Args:
+        checks: Ids of the checks of all objects, the implicit ones included.
+        roles: Roles of the peers of all objects.
+        lenient: As in `resolve`.
+    """
 
     vocabulary: Vocabulary
     scopes: Scopes
     repairs: Mapping[str, Repair]
     inherited: Inherited
+    checks: frozenset[str]
+    roles: frozenset[str]
     lenient: bool
 
     def condition(
@@ -33,6 +41,10 @@ class Reading:
         """A Boolean expression; leniently, `known` may stand anywhere in it."""
         allow: AllowKnown = "any" if self.lenient else known
         return parse_condition(str(text), scope, where=where, rule=rule, allow_known=allow)
+
+    def has_fact(self, fact: str) -> bool:
+        """Whether some object has the fact."""
+        return any(fact in facts for facts in self.scopes.objects.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,9 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
 
     Args:
         source: The files.
-        lenient: Let pass what only the checker of `known` and the uniqueness of ids forbid, so that the verifier can
-            be shown a faulty rulebook; never used for a rulebook that decides.
+        lenient: Let pass what only the checker of `known`, the uniqueness of ids, the declarations of repairs and the
+            names of mended checks forbid, so that the verifier can be shown a faulty rulebook; never used for a
+            rulebook that decides.
 
     Raises:
         HitproofError: With file, line, column and rule id.

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading, Subject
-from hitproof.spec.condition import parse_condition
+from hitproof.rules.vocabulary import token_fact
+from hitproof.spec.condition import Arith, Compare, Literal, Member, Ref, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
+from hitproof.spec.facts import TOKEN_SET, TOKENS
 from hitproof.spec.rulebook import Check, Resumable
 from hitproof.spec.rulefile import CheckDecl
 from hitproof.spec.yaml_fields import suggest
@@ -16,6 +18,8 @@ __all__ = ["IMPLICIT", "read_checks", "read_resumable"]
 
 IMPLICIT = ("well_formed", "resumable")
 """Checks that come of `domain:` and `resumable:`."""
+
+_LENGTH = Ref("length", token_fact("length"))
 
 
 def read_checks(reading: Reading, subject: Subject) -> tuple[Check, ...]:
@@ -39,7 +43,7 @@ def read_resumable(subject: Subject) -> Resumable:
     """Where the object can resume.
 
     Raises:
-        SchemaError: Neither or both of `every` and `stored` are given.
+        SchemaError: Neither or both of `every` and `stored` are given, or `stored` is no set of boundaries.
         ConditionError: An expression is wrong.
     """
     declared, at, scope, name = subject.decl.resumable, subject.at, subject.scope, subject.name
@@ -54,12 +58,20 @@ def read_resumable(subject: Subject) -> Resumable:
         )
     if declared.every is not None:
         where = at("resumable", "every")
-        every = parse_condition(str(declared.every), scope, expect="number", where=where, rule=name)
-        condition = parse_condition(f"length % ({declared.every}) == 0", scope, where=where, rule=name)
-        return Resumable("every", every, condition, where)
+        every = parse_condition(str(declared.every), scope, expect=TOKENS, where=where, rule=name)
+        rest = Arith("%", _LENGTH, every)
+        return Resumable("every", every, Compare("==", rest, Literal(0, TOKENS)), where)
     where = at("resumable", "stored")
-    condition = parse_condition(f"length in {declared.stored}", scope, where=where, rule=name)
-    return Resumable("stored", None, condition, where)
+    stored = parse_condition(str(declared.stored), scope, expect="any", where=where, rule=name)
+    if not isinstance(stored, Ref) or stored.fact.type != TOKEN_SET:
+        raise SchemaError(
+            "`stored` names the fact that holds the boundaries",
+            where=where,
+            rule=name,
+            got=declared.stored,
+            expected=f"a {TOKEN_SET}",
+        )
+    return Resumable("stored", None, Member(_LENGTH, stored), where)
 
 
 def _declared(reading: Reading, subject: Subject) -> Iterator[tuple[CheckDecl, Places]]:

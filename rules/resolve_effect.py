@@ -8,7 +8,7 @@ from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading, Subject
 from hitproof.spec.condition import Node, parse_condition
 from hitproof.spec.errors import Position, ReferenceNameError, SchemaError
-from hitproof.spec.facts import TOKENS
+from hitproof.spec.facts import TOKEN_SET, TOKENS
 from hitproof.spec.rulebook import Effect, Repair
 from hitproof.spec.rulefile import EffectDecl, OptionDecl
 from hitproof.spec.yaml_fields import suggest
@@ -19,12 +19,13 @@ NEVER_SET = ("weights", "attention_config", "adapter", "media", "salt", "matched
 
 
 def read_effect(
-    reading: Reading, subject: Subject, decl: OptionDecl, repair: Repair, at: Places, rule: str
+    reading: Reading, subject: Subject, decl: OptionDecl, repair: Repair, at: Places, rule: str, *, inherited: bool
 ) -> Effect:
-    """The whole effect of an option.
+    """The whole effect of an option; of a shared or inherited one, what concerns facts that the object has.
 
     Raises:
-        SchemaError: A repair would set identity, a fingerprint, or a fact that it does not establish.
+        SchemaError: A repair would set identity, a fingerprint, or a fact that it does not establish, or
+            would add a boundary to what is no set.
         ReferenceNameError: A fact is not the object's.
     """
     facts = reading.scopes.objects[subject.name]
@@ -36,7 +37,7 @@ def read_effect(
             values: Mapping[str, object] = getattr(effect, key)
             for fact, text in values.items():
                 if fact not in facts:
-                    if is_shared or _anywhere(reading, fact):
+                    if (is_shared or inherited) and reading.has_fact(fact):
                         continue
                     raise ReferenceNameError(
                         f"'{fact}' is no fact of {subject.name}",
@@ -46,6 +47,14 @@ def read_effect(
                         hint=suggest(fact, facts),
                     )
                 _refuse(fact, place(key, fact), rule)
+                if key in ("adds", "resets") and facts[fact].type != TOKEN_SET:
+                    raise SchemaError(
+                        f"`{key}` changes sets alone",
+                        where=place(key, fact),
+                        rule=rule,
+                        got=facts[fact].type,
+                        expected=TOKEN_SET,
+                    )
                 expect = {"sets": facts[fact].type, "adds": TOKENS, "resets": TOKENS}.get(key, "bool")
                 target[fact] = parse_condition(
                     str(text), subject.scope, expect=expect, where=place(key, fact), rule=rule
@@ -69,10 +78,6 @@ def _layers(
         effect, place = reading.inherited.effect(name, at("effects", i), rule)
         yield effect, place, True
     yield decl, at, False
-
-
-def _anywhere(reading: Reading, fact: str) -> bool:
-    return any(fact in facts for facts in reading.scopes.objects.values())
 
 
 def _refuse(fact: str, where: Position, rule: str) -> None:

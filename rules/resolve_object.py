@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from hitproof.rules.inherited import Inherited
 from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading, Subject
-from hitproof.rules.resolve_checks import read_checks, read_resumable
+from hitproof.rules.resolve_checks import IMPLICIT, read_checks, read_resumable
 from hitproof.rules.resolve_healthy import read_healthy
 from hitproof.rules.resolve_options import read_options
 from hitproof.rules.resolve_transitions import read_transitions
@@ -16,8 +16,8 @@ from hitproof.rules.scopes import Scopes
 from hitproof.rules.vocabulary import Vocabulary, token_fact
 from hitproof.spec.condition import Extreme, Node, Ref, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
-from hitproof.spec.facts import TOKENS, Fact
-from hitproof.spec.rulebook import Disposition, ObjectRules, Repair
+from hitproof.spec.facts import TOKENS, Fact, admit
+from hitproof.spec.rulebook import PSEUDO_SOURCES, Disposition, ObjectRules, Repair
 from hitproof.spec.rulefile import DispositionDecl, ObjectDecl, RuleFile
 from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node as Tree
@@ -25,6 +25,9 @@ from hitproof.spec.yaml_tree import Node as Tree
 __all__ = ["resolve_objects"]
 
 _Parts = list[tuple[Tree, RuleFile]]
+_RESERVED = frozenset(
+    {"donor", "event", "group", "kernel", "lease", "length", "needs", "other", "request", "runtime", "share"}
+).union(PSEUDO_SOURCES)
 
 
 def resolve_objects(
@@ -46,7 +49,13 @@ def resolve_objects(
     _check_peers(declared)
     for name, (decl, at) in declared.items():
         _register(name, decl, at, vocabulary, scopes)
-    reading = Reading(vocabulary, scopes, repairs, Inherited(parts, vocabulary), lenient)
+    inherited = Inherited(parts, vocabulary)
+    checks = {check.id for check, _ in inherited.checks()}
+    checks.update(IMPLICIT, (check.id for decl, _ in declared.values() for check in decl.checks))
+    if not lenient:
+        inherited.refuse_unknown(checks)
+    roles = frozenset(role for decl, _ in declared.values() for role in decl.peers)
+    reading = Reading(vocabulary, scopes, repairs, inherited, frozenset(checks), roles, lenient)
     objects = {name: _read(reading, name, decl, at, parts) for name, (decl, at) in declared.items()}
     dispositions = {name: tuple(_dispositions(reading, name, *placed)) for name, placed in declared.items()}
     return objects, dispositions
@@ -56,6 +65,14 @@ def _check_peers(declared: Mapping[str, tuple[ObjectDecl, Places]]) -> None:
     graph: dict[str, set[str]] = {}
     for name, (decl, at) in declared.items():
         for role, wanted in decl.peers.items():
+            if role in _RESERVED:
+                raise SchemaError(
+                    f"'{role}' has a meaning of its own and is no name for a peer",
+                    where=at("peers", role),
+                    rule=name,
+                    got=role,
+                    expected="another name",
+                )
             for peer in [wanted] if isinstance(wanted, str) else wanted:
                 if peer not in declared:
                     raise ReferenceNameError(
@@ -91,8 +108,34 @@ def _register(name: str, decl: ObjectDecl, at: Places, vocabulary: Vocabulary, s
         if fact in facts:
             raise DuplicateError(f"every segment has a fact '{fact}' already", where=at("facts", fact), rule=name)
         facts[fact] = vocabulary.fact(fact, one, at("facts", fact), f"{name}.{fact}")
+    if "ready" in facts:
+        where = at("facts", "ready")
+        raise SchemaError("of a peer, `ready` says that it may be used", where=where, rule=name, got="ready")
+    _check_constants(name, decl, at, vocabulary)
     peers = {role: (peer,) if isinstance(peer, str) else tuple(peer) for role, peer in decl.peers.items()}
     scopes.register(name, decl.form, facts, peers)
+
+
+def _check_constants(name: str, decl: ObjectDecl, at: Places, vocabulary: Vocabulary) -> None:
+    known = vocabulary.facts["group"]
+    for constant, value in decl.constants.items():
+        where = at("constants", constant)
+        if constant not in known:
+            raise ReferenceNameError(
+                f"'{constant}' is no group fact",
+                where=where,
+                rule=name,
+                got=constant,
+                hint=suggest(constant, known),
+            )
+        if admit(known[constant], value) is None:
+            raise SchemaError(
+                "the constant does not fit its fact",
+                where=where,
+                rule=name,
+                got=value,
+                expected=known[constant].type,
+            )
 
 
 def _read(reading: Reading, name: str, decl: ObjectDecl, at: Places, parts: _Parts) -> ObjectRules:
@@ -141,11 +184,15 @@ def _shared_needs(decl: ObjectDecl, needs: Mapping[str, Node]) -> Mapping[str, N
 
 def _dispositions(reading: Reading, name: str, decl: ObjectDecl, at: Places) -> Iterator[Disposition]:
     """The object's own dispositions first, then those of every object."""
-    scope = reading.scopes.rule(name, {})
+    scope, seen = reading.scopes.rule(name, {}), set[str]()
     own: list[tuple[DispositionDecl, Places]] = [
         (one, at.under("disposition", i)) for i, one in enumerate(decl.disposition)
     ]
     for one, place in [*own, *reading.inherited.dispositions()]:
+        if one.id in seen:
+            rule = f"{name}/{one.id}"
+            raise DuplicateError(f"disposition {rule} stands twice", where=place("id"), rule=rule, got=one.id)
+        seen.add(one.id)
         where = place("when")
         when = reading.condition(one.when, scope, where, f"{name}/{one.id}", known="any")
         yield Disposition(one.id, name, when, one.then, where)

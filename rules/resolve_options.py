@@ -10,7 +10,7 @@ from hitproof.rules.resolve_checks import IMPLICIT
 from hitproof.rules.resolve_effect import check_against_repair, read_effect
 from hitproof.spec.condition import parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
-from hitproof.spec.rulebook import PSEUDO_SOURCES, Check, Option
+from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Check, Option
 from hitproof.spec.rulefile import OptionDecl
 from hitproof.spec.yaml_fields import suggest
 
@@ -63,7 +63,7 @@ def _option(
         )
     repair = reading.repairs[decl.repair]
     peers = reading.scopes.peers[subject.name]
-    takes_part = _can_consume(decl, {*peers, *PSEUDO_SOURCES}, at, rule, inherited=inherited)
+    takes_part = _can_consume(reading, decl, {*peers, *PSEUDO_SOURCES}, at, rule, inherited=inherited)
     mends = _mends(reading, decl, checks, at, rule, inherited=inherited)
     applies, when, cost = None, None, None
     if decl.applies is not None:
@@ -88,7 +88,7 @@ def _option(
         consumes=tuple(decl.consumes) if takes_part else ("?",),
         applies=applies,
         when=when,
-        effect=read_effect(reading, subject, decl, repair, at, rule),
+        effect=read_effect(reading, subject, decl, repair, at, rule, inherited=inherited),
         cost=cost,
         because=decl.because,
         source=decl.source,
@@ -96,34 +96,46 @@ def _option(
     )
 
 
-def _can_consume(decl: OptionDecl, roles: set[str], at: Places, rule: str, *, inherited: bool) -> bool:
-    missing = [source for source in decl.consumes if source not in roles]
-    if missing and not inherited:
-        raise ReferenceNameError(
-            f"'{missing[0]}' is neither a peer nor a source",
-            where=at("consumes"),
-            rule=rule,
-            got=missing[0],
-            hint=suggest(missing[0], roles),
-        )
-    return not missing
+def _can_consume(
+    reading: Reading, decl: OptionDecl, roles: set[str], at: Places, rule: str, *, inherited: bool
+) -> bool:
+    """Whether the object has every role that is consumed; one of other objects alone will do to inherit."""
+    allowed = roles | reading.roles if inherited else roles
+    for i, source in enumerate(decl.consumes):
+        if source not in allowed:
+            raise ReferenceNameError(
+                f"'{source}' is neither a peer nor a source",
+                where=at("consumes", i),
+                rule=rule,
+                got=source,
+                hint=suggest(source, allowed),
+            )
+        if source in OF_REQUEST and f"has_{source}" not in reading.vocabulary.facts["request"]:
+            raise SchemaError(
+                f"nothing tells whether the request's {source} are at hand",
+                where=at("consumes", i),
+                rule=rule,
+                got=source,
+                expected=f"a request fact `has_{source}`",
+            )
+    return roles.issuperset(decl.consumes)
 
 
 def _mends(
     reading: Reading, decl: OptionDecl, checks: tuple[Check, ...], at: Places, rule: str, *, inherited: bool
 ) -> tuple[str, ...]:
-    """Ids of the object's own checks that are mended; one of other objects alone takes no part."""
+    """Ids of the object's checks that are mended; one that it does not have takes no part."""
     ids = [check.id for check in checks]
     if decl.mends == "all":
         return (*ids, *IMPLICIT)
     sets = reading.inherited.check_sets
-    known_anywhere = {check.id for check, _ in reading.inherited.checks()}
+    known = reading.checks if inherited else {check.id for check, _ in reading.inherited.checks()}
     result: list[str] = []
     for i, mended in enumerate(decl.mends):
         for check in sets.get(mended, (mended,)):
             if check in ids or check in IMPLICIT:
                 result.append(check)
-            elif not (inherited or check in known_anywhere or mended in sets):
+            elif check not in known and mended not in sets and not reading.lenient:
                 raise ReferenceNameError(
                     f"'{check}' is no check of this object",
                     where=at("mends", i),

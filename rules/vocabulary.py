@@ -26,7 +26,7 @@ class Vocabulary:
     healthy: dict[str, tuple[object, Position]] = field(default_factory=dict)
     defaults: dict[str, int | bool] = field(default_factory=dict)
     environment: dict[str, Value] = field(default_factory=dict)
-    fact_sets: dict[str, tuple[tuple[str, ...], Position]] = field(default_factory=dict)
+    fact_sets: dict[str, tuple[tuple[str, ...], Places]] = field(default_factory=dict)
     door: list[tuple[str, Position]] = field(default_factory=list)
     engine_owned: list[tuple[str, Position]] = field(default_factory=list)
     places: dict[str, Position] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Vocabulary:
         result: set[str] = set()
         for name in names:
             if name in self.fact_sets:
-                result.update(self.fact_sets[name][0])
+                result.update(self._members(name, known))
             elif name in known:
                 result.add(name)
             else:
@@ -84,6 +84,20 @@ class Vocabulary:
                     hint=suggest(name, [*known, *self.fact_sets]),
                 )
         return frozenset(result)
+
+
+    def _members(self, name: str, known: set[str]) -> tuple[str, ...]:
+        members, at = self.fact_sets[name]
+        for i, member in enumerate(members):
+            if member not in known:
+                raise ReferenceNameError(
+                    f"'{member}' is no fact of any object",
+                    where=at(i),
+                    rule=name,
+                    got=member,
+                    hint=suggest(member, known),
+                )
+        return members
 
 
 def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
@@ -112,19 +126,43 @@ def merge_vocabulary(parts: Iterable[tuple[Node, RuleFile]]) -> Vocabulary:
                 where = at(scope, name)
                 found.claim(f"{scope} fact", name, where)
                 found.facts[scope][name] = found.fact(name, decl, where, f"{scope}.{name}")
-                if scope == "segment" and isinstance(decl, FactDecl) and decl.healthy is not None:
-                    found.healthy[name] = (decl.healthy, at(scope, name, "healthy"))
-                elif scope != "group":
-                    found.environment[f"{scope}.{name}"] = _usual(found.facts[scope][name], decl, at(scope, name))
-                if isinstance(decl, FactDecl) and isinstance(decl.default, int):
-                    found.defaults[name] = decl.default
+                _add_values(found, scope, found.facts[scope][name], decl, at.under(scope, name))
         for name, members in part.fact_sets.items():
             found.claim("fact set", name, at("fact_sets", name))
-            found.fact_sets[name] = (tuple(members), at("fact_sets", name))
+            found.fact_sets[name] = (tuple(members), at.under("fact_sets", name))
         found.door += [(name, at("door", i)) for i, name in enumerate(part.door)]
         found.engine_owned += [(name, at("engine_owned", i)) for i, name in enumerate(part.engine_owned)]
     _check_names(found)
     return found
+
+
+def _add_values(found: Vocabulary, scope: str, fact: Fact, declared: FactDecl | str, at: Places) -> None:
+    """Record the healthy value or the default of a fact."""
+    healthy = None if isinstance(declared, str) else declared.healthy
+    default = None if isinstance(declared, str) else declared.default
+    if default is not None and (scope != "group" or not isinstance(default, int) or admit(fact, default) is None):
+        raise SchemaError(
+            "the default does not fit the fact" if scope == "group" else "only a group fact has a default",
+            where=at("default"),
+            rule=f"{scope}.{fact.name}",
+            got=default,
+            expected=fact.type if scope == "group" else "`healthy`",
+        )
+    if scope == "group":
+        if healthy is not None:
+            raise SchemaError(
+                "a group fact has no healthy value, its profile gives it",
+                where=at("healthy"),
+                rule=f"{scope}.{fact.name}",
+                got=healthy,
+                expected="`default`",
+            )
+        if isinstance(default, int):
+            found.defaults[fact.name] = default
+    elif scope != "segment":
+        found.environment[f"{scope}.{fact.name}"] = _usual(fact, declared, at())
+    elif healthy is not None:
+        found.healthy[fact.name] = (healthy, at("healthy"))
 
 
 def _usual(fact: Fact, declared: FactDecl | str, where: Position) -> Value:

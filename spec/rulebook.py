@@ -18,6 +18,7 @@ __all__ = [
     "Invariant",
     "LAYERS",
     "LEVELS",
+    "OF_REQUEST",
     "ObjectRules",
     "Option",
     "PSEUDO_SOURCES",
@@ -32,6 +33,9 @@ LAYERS = ("identity", "block_integrity", "kernel_interface", "group_intersection
 LEVELS = ("in_place", "intra_layer", "full_recompute")
 PSEUDO_SOURCES = ("self", "tokens", "media", "history")
 """What a repair may consume that is no peer: its own bytes, the request's tokens and media, all other groups."""
+
+OF_REQUEST = ("tokens", "media")
+"""Those of them that the request brings, where its `has_tokens` and `has_media` say so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,7 @@ def _term(fact: Fact, value: Any) -> Any:
             top, bottom = float(value).as_integer_ratio()
             return z3.RealVal(f"{top}/{bottom}", ctx=CONTEXT)
         case "identity":
-            return z3.IntVal(
-                value if isinstance(value, int) else -1 - int.from_bytes(value.encode()), ctx=CONTEXT
-            )
+            return z3.IntVal(value if isinstance(value, int) else -1 - int.from_bytes(value.encode()), ctx=CONTEXT)
         case "set":
             term: Any = z3.K(z3.IntSort(CONTEXT), z3.BoolVal(False, ctx=CONTEXT))
             for item in value:

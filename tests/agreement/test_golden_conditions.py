@@ -37,9 +37,7 @@ def test_every_target_gives_the_answer_worked_out_by_hand(
 
 
 @pytest.mark.parametrize(("expression", "facts", "expected"), [*CONDITIONS, *NUMBERS])
-def test_text_of_a_tree_parses_to_the_same_tree(
-    expression: str, facts: dict[str, object], expected: Any
-) -> None:
+def test_text_of_a_tree_parses_to_the_same_tree(expression: str, facts: dict[str, object], expected: Any) -> None:
     """Writing and reading an expression changes nothing."""
     node = parsed(expression)
     assert node == parsed(text(node))

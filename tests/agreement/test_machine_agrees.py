@@ -96,8 +96,7 @@ def test_bulk_changes_equal_single_ones(profile: str) -> None:
             contexts = [replace(case.context, donor=None) for case in drawn]
             singles, many = [case.fresh() for case in drawn], [case.fresh() for case in drawn]
             answers = [
-                machine.fire(segment, one.id, context)
-                for segment, context in zip(singles, contexts, strict=True)
+                machine.fire(segment, one.id, context) for segment, context in zip(singles, contexts, strict=True)
             ]
             by_id = {id(segment): context for segment, context in zip(many, contexts, strict=True)}
 
@@ -124,8 +123,7 @@ def test_they_agree_on_transitions_that_no_shipped_rulebook_has(change: dict[str
     """Other pins, owners, donors and effects mean the same to both, whatever the rulebook says one day."""
     bound, types = bound_to("gemma-3-27b"), types_of("gemma-3-27b")
     groups = [
-        replace(group, transitions=tuple(replace(one, **change) for one in group.transitions))
-        for group in bound.groups
+        replace(group, transitions=tuple(replace(one, **change) for one in group.transitions)) for group in bound.groups
     ]
     bound = replace(bound, groups=tuple(groups))
     machine, table = FormMachine(bound, types), TransitionTable(bound)

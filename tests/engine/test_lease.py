@@ -26,6 +26,7 @@ def segment(**facts: object) -> Any:
         "epoch": 1,
         "start": 0,
         "end": 64,
+        "address": 4096,
     }
     return types_of(PROFILE).segment_of("full", usual | facts)
 

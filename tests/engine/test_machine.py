@@ -24,6 +24,7 @@ USUAL: dict[str, object] = {
     "start": 0,
     "end": 64,
     "sealed": True,
+    "address": 4096,
 }
 
 
