@@ -8,10 +8,10 @@ from graphlib import TopologicalSorter
 
 from hitproof.spec.bound import BoundCheck, BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.condition import Literal, Node, Ref, bind, bind_constant, conjunction, reads
-from hitproof.spec.errors import BindError, SchemaError
+from hitproof.spec.errors import BindError, Position, SchemaError
 from hitproof.spec.facts import BOOL, COST
 from hitproof.spec.profile import Group, Profile
-from hitproof.spec.rulebook import PSEUDO_SOURCES, Effect, ObjectRules, Option, Rulebook, Transition
+from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Effect, ObjectRules, Option, Rulebook, Transition
 
 __all__ = ["bind_rulebook"]
 
@@ -147,7 +147,9 @@ class _Binder:
                 for one in rules.transitions
             ),
             dispositions=tuple(
-                replace(one, when=self.node(one.when, one.where, one.id)) for one in rulebook.dispositions[rules.name]
+                replace(one, when=self.node(one.when, one.where, one.id))
+                for one in rulebook.dispositions[rules.name]
+                if not self._missing_peers(one.when)
             ),
             healthy={
                 fact: value
@@ -156,12 +158,21 @@ class _Binder:
                 if isinstance(value, tuple)
                 else self.node(value)
                 for fact, value in rules.healthy.items()
-                if not self._unbound_peer(value)
+                if not self._missing_peers(value)
             },
         )
 
-    def node(self, node: Node, where: object = None, rule: str | None = None) -> Node:
-        return bind(node, self.values, where=where, rule=rule or self.rule)  # type: ignore[arg-type]
+    def node(self, node: Node, where: Position | None = None, rule: str | None = None) -> Node:
+        missing = self._missing_peers(node)
+        if missing:
+            raise BindError(
+                f"group '{self.rule}' needs a peer that the profile does not give",
+                where=where,
+                rule=rule or self.rule,
+                got=f"no group for the role {missing[0]}",
+                expected=f"a group of {' or '.join(self.rules.peers[missing[0]])}",
+            )
+        return bind(node, self.values, where=where, rule=rule or self.rule)
 
     def _guard(self, transition: Transition) -> Node | None:
         """The condition of a transition; None where the profile makes it always true."""
@@ -170,11 +181,12 @@ class _Binder:
         bound = self.node(transition.when, transition.where, transition.id)
         return None if bound == TRUE else bound
 
-    def _unbound_peer(self, value: object) -> bool:
-        if isinstance(value, str | tuple):
-            return False
-        scopes = {path.partition(".")[0] for path in reads(value)}  # type: ignore[arg-type]
-        return bool(scopes & (set(self.rules.peers) - set(self.peers)))
+    def _missing_peers(self, *values: Node | tuple[Node, ...] | str | None) -> list[str]:
+        """Roles that the expressions read and the model has no group for."""
+        absent = set(self.rules.peers) - set(self.peers)
+        nodes = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+        paths = [path for node in nodes if node is not None and not isinstance(node, str) for path in reads(node)]
+        return sorted(absent.intersection(path.partition(".")[0] for path in paths)) if absent else []
 
     def _checks(self) -> tuple[BoundCheck, ...]:
         found = []
@@ -183,13 +195,6 @@ class _Binder:
                 check.applies, self.values, where=check.where, rule=check.rule
             ):
                 continue
-            if self._unbound_peer(check.require):
-                raise BindError(
-                    f"group '{self.rule}' needs a peer that the profile does not give",
-                    where=check.where,
-                    rule=check.rule,
-                    expected=f"one of the roles {', '.join(sorted(set(self.rules.peers) - set(self.peers)))}",
-                )
             require = self.node(check.require, check.where, check.rule)
             found.append(BoundCheck(check.id, check.layer, require, check.rule, check.because, check.where))
         if self.rules.domain:
@@ -219,7 +224,12 @@ class _Binder:
         return tuple(found)
 
     def _takes_part(self, option: Option) -> bool:
+        """Whether the model has every peer that the option consumes or reads, and `applies` holds of the group."""
         if any(role not in self.peers and role not in PSEUDO_SOURCES for role in option.consumes):
+            return False
+        effect = option.effect
+        values = [*effect.sets.values(), *effect.adds.values(), *effect.resets.values(), *effect.chooses.values()]
+        if self._missing_peers(option.when, option.cost, *values):
             return False
         return option.applies is None or bind_constant(
             option.applies, self.values, where=option.where, rule=option.rule
@@ -227,7 +237,7 @@ class _Binder:
 
     def _option(self, option: Option, checks: frozenset[str], rulebook: Rulebook) -> BoundOption:
         conditions = [] if option.when is None else [self.node(option.when, option.where, option.rule)]
-        for source in ("tokens", "media"):
+        for source in OF_REQUEST:
             if source in option.consumes:
                 conditions.append(Ref(f"request.has_{source}", rulebook.request[f"has_{source}"]))
         effect = self._effect(option)
