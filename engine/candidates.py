@@ -46,14 +46,15 @@ def resumable_lengths(bound: BoundRulebook, state: Resolved, proposed: list[int]
 def _proposed(state: Resolved, top: int) -> list[int]:
     unit = state.request.granularity or 0
     highest = top - top % unit if unit else 0
-    regular = range(highest, max(0, highest - MAX_REGULAR * unit), -unit) if unit else range(0)
+    lowest = max(0, highest - MAX_REGULAR * unit)
+    regular = range(highest, lowest, -unit) if unit else range(0)
     odd: set[int] = set()
     for pieces in state.pieces.values():
         for piece in pieces:
             end = piece.end
-            if end is not None and (not unit or end % unit) and 0 < end <= top:
+            if end is not None and (not unit or end % unit or end <= lowest) and 0 < end <= top:
                 odd.add(end)
             for mark in piece.marks or ():
-                if (not unit or mark % unit) and 0 < mark <= top:
+                if (not unit or mark % unit or mark <= lowest) and 0 < mark <= top:
                     odd.add(mark)
     return sorted({*regular, *odd}, reverse=True) if odd else list(regular)

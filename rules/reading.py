@@ -35,9 +35,7 @@ class Reading:
     roles: frozenset[str]
     lenient: bool
 
-    def condition(
-        self, text: object, scope: Scope, where: Position, rule: str, known: AllowKnown = "positive"
-    ) -> Node:
+    def condition(self, text: object, scope: Scope, where: Position, rule: str, known: AllowKnown = "positive") -> Node:
         """A Boolean expression; leniently, `known` may stand anywhere in it."""
         allow: AllowKnown = "any" if self.lenient else known
         return parse_condition(str(text), scope, where=where, rule=rule, allow_known=allow)

@@ -71,9 +71,7 @@ def read_effect(
     return Effect(**found, renews=renews, keeps=repair.keeps & set(facts))
 
 
-def _layers(
-    reading: Reading, decl: OptionDecl, at: Places, rule: str
-) -> Iterator[tuple[EffectDecl, Places, bool]]:
+def _layers(reading: Reading, decl: OptionDecl, at: Places, rule: str) -> Iterator[tuple[EffectDecl, Places, bool]]:
     for i, name in enumerate(decl.effects):
         effect, place = reading.inherited.effect(name, at("effects", i), rule)
         yield effect, place, True

@@ -160,14 +160,13 @@ def _add_values(found: Vocabulary, scope: str, fact: Fact, declared: FactDecl | 
         if isinstance(default, int):
             found.defaults[fact.name] = default
     elif scope != "segment":
-        found.environment[f"{scope}.{fact.name}"] = _usual(fact, declared, at())
+        found.environment[f"{scope}.{fact.name}"] = _usual(fact, healthy, at("healthy"), f"{scope}.{fact.name}")
     elif healthy is not None:
         found.healthy[fact.name] = (healthy, at("healthy"))
 
 
-def _usual(fact: Fact, declared: FactDecl | str, where: Position) -> Value:
+def _usual(fact: Fact, given: object, where: Position, rule: str) -> Value:
     """Value of a request, run-time or kernel fact in a scenario that does not name it; identities get their name."""
-    given = None if isinstance(declared, str) else declared.healthy
     if given is None:
         return fact.name if fact.type.kind == "identity" else None
     value = admit(fact, given)
@@ -175,7 +174,7 @@ def _usual(fact: Fact, declared: FactDecl | str, where: Position) -> Value:
         raise SchemaError(
             "the healthy value does not fit the fact",
             where=where,
-            rule=fact.name,
+            rule=rule,
             got=given,
             expected=fact.type,
         )

@@ -74,9 +74,7 @@ def expect_int(
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
         expected = " and ".join(bounds)
-        raise SchemaError(
-            f"{what} is out of range", where=node.where, rule=rule, got=value, expected=expected
-        )
+        raise SchemaError(f"{what} is out of range", where=node.where, rule=rule, got=value, expected=expected)
     return value
 
 
@@ -119,9 +117,7 @@ def expect_choice(node: Node, what: str, choices: Collection[str], rule: str | N
     if value in choices:
         return value
     expected, hint = "one of " + ", ".join(choices), suggest(value, choices)
-    raise SchemaError(
-        f"{what} is unknown", where=node.where, rule=rule, got=value, expected=expected, hint=hint
-    )
+    raise SchemaError(f"{what} is unknown", where=node.where, rule=rule, got=value, expected=expected, hint=hint)
 
 
 class Fields:
@@ -168,9 +164,7 @@ class Fields:
         for key, (where, _) in self.entries.items():
             if key not in self._asked:
                 message = f"{self.what} has an unknown key `{key}`"
-                raise SchemaError(
-                    message, where=where, rule=self.rule, got=key, hint=suggest(key, self._asked)
-                )
+                raise SchemaError(message, where=where, rule=self.rule, got=key, hint=suggest(key, self._asked))
 
 
 def validate(model: type[_Model], node: Node, rule: str | None = None) -> _Model:
@@ -198,9 +192,7 @@ def _explain(model: type[pydantic.BaseModel], node: Node, error: Any, rule: str 
         key, hint = str(loc[-1]), suggest(str(loc[-1]), _known_keys(model, loc[:-1]))
         return SchemaError(f"unknown key `{path}`", where=where, rule=rule, got=key, hint=hint)
     if kind == "missing":
-        return SchemaError(
-            f"the key `{path}` is missing", where=found.where, rule=rule, expected=str(loc[-1])
-        )
+        return SchemaError(f"the key `{path}` is missing", where=found.where, rule=rule, expected=str(loc[-1]))
     cause = error.get("ctx", {}).get("error")
     subject = f"`{path}`: " if path else ""
     if isinstance(cause, HitproofError):

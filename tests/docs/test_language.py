@@ -11,6 +11,8 @@ from hitproof.rules import read_source, resolve
 from hitproof.spec.condition import Node, interpret
 from hitproof.spec.errors import HitproofError
 from hitproof.spec.facts import Value
+from hitproof.spec.rulefile import LAYERS, LEVELS, RuleFile
+from hitproof.spec.scenario import Expectation
 from tests.docs.console import ROOT
 from tests.docs.pages import blocks, rows
 
@@ -57,3 +59,10 @@ def test_conditions_on_unknown_facts_have_the_value_told(condition: str, facts: 
     }
     assert known or facts == "nothing known"
     assert interpret(parsed(condition.strip("`")), known) is VALUES[value]
+
+
+def test_every_section_and_word_is_named() -> None:
+    """Sections of a rule file, layers, levels and what a scenario can expect stand on the page, each as code."""
+    words = {*RuleFile.model_fields, *LAYERS, *LEVELS, *Expectation.model_fields}
+    text = PAGE.read_text("utf-8")
+    assert [] == sorted(word for word in words if f"`{word}`" not in text)

@@ -47,9 +47,7 @@ def test_mermaid_of_the_rulebook_merges_home_forms() -> None:
     shown = arrows(mermaid(RULEBOOK))
     assert {"rollback", "roll_window", "unseal", "defragment"} <= shown["home", "home"]
     assert {"evict"} == shown["home", "discarded"] == shown["demoted", "discarded"]
-    assert not {"full", "windowed", "compressed", "index_dependent"} & {
-        form for pair in shown for form in pair
-    }
+    assert not {"full", "windowed", "compressed", "index_dependent"} & {form for pair in shown for form in pair}
     events = {one.id for rules in RULEBOOK.objects.values() for one in rules.transitions}
     assert events == set().union(*shown.values())
 
@@ -131,9 +129,7 @@ def test_an_empty_machine_can_be_drawn() -> None:
     """No transitions give an empty diagram, not an error."""
     empty = FormGraph("nothing", (), {})
     ElementTree.fromstring(draw(empty))
-    assert "stateDiagram-v2\n    direction LR\n" == mermaid(
-        replace(RULEBOOK.objects["full_kv"], transitions=())
-    )
+    assert "stateDiagram-v2\n    direction LR\n" == mermaid(replace(RULEBOOK.objects["full_kv"], transitions=()))
 
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,9 +12,7 @@ from hitproof.engine.tiers import DEVICE, DISK, HOST, TieredLru
 from hitproof.engine.trace import read_trace
 from hitproof.spec.errors import InternalError, UsageError
 
-TRACE = (
-    Path(__file__).resolve().parents[3] / "shared/data/traces/mooncake-conversation/conversation_trace.jsonl"
-)
+TRACE = Path(__file__).resolve().parents[3] / "shared/data/traces/mooncake-conversation/conversation_trace.jsonl"
 
 capacities = st.none() | st.integers(0, 6)
 paths = st.lists(st.lists(st.integers(0, 20), max_size=9), max_size=30)
@@ -106,9 +104,7 @@ def test_lookup_changes_nothing(
 def test_the_oldest_block_goes_down_tier_by_tier() -> None:
     """With one block a tier, a block is demoted, demoted again, and lost."""
     told: list[tuple[int, ...]] = []
-    cache = TieredLru(
-        1, 1, 1, on_demote=lambda *move: told.append(move), on_lost=lambda block: told.append((block,))
-    )
+    cache = TieredLru(1, 1, 1, on_demote=lambda *move: told.append(move), on_lost=lambda block: told.append((block,)))
     for block in (10, 11, 12, 13):
         cache.admit([block])
     assert [

@@ -18,7 +18,6 @@ SCENARIOS = sorted(scenario_files("mixed_attention"))
 CASES = Path(__file__).resolve().parents[3] / "shared/cases"
 VERDICTS = {
     "full_segment_recompute": "recompute",
-    "layer_local_rebuild": "rebuild",
     "in_place_repair": "repair",
     "reuse": "reuse",
     "miss": "miss",

@@ -1,0 +1,87 @@
+"""Why a hit was refused, and what becomes of its entries."""
+
+from __future__ import annotations
+
+from hitproof.spec.decision import Decision
+from tests.engine.state_cases import Build, build_of
+
+
+def decide(build: Build, matched: int | None = None) -> Decision:
+    """The engine's decision."""
+    return build.engine.decide(build.state(matched))
+
+
+def test_a_reason_names_the_part_that_failed_and_its_values() -> None:
+    """Of `start <= first and to <= end` the second part is false, and only what it reads is told."""
+    build = build_of("homogeneous", 65, 64)
+    build.segment("kv", end=40, matched=64)
+    (reason,) = decide(build).reasons
+    assert ("kv/covers_prefix", "group_intersection") == (reason.rule, reason.layer)
+    assert "self.end" in reason.conjunct and "self.start" not in reason.conjunct
+    assert {"length": 64, "self.end": 40, "share.to": 2**40} == dict(reason.values)
+    assert "every later query" in reason.because
+    assert "full_kv.yaml:" in reason.place
+
+
+def test_unknown_values_are_told_as_such() -> None:
+    """A check that nobody could decide says which fact is missing."""
+    build = build_of("homogeneous", 65, 64).all()
+    build.pieces["kv"][0].measured = None
+    build.runtime.prefill_us_per_token = 0.0
+    (reason,) = decide(build).reasons
+    assert ("kv/fingerprint_matches", None, "content") == (
+        reason.rule,
+        reason.values["self.measured"],
+        reason.values["self.recorded"],
+    )
+
+
+def test_reasons_stand_in_the_order_of_failed() -> None:
+    """One reason for each id, however many pieces failed it."""
+    build = build_of("homogeneous", 97, 32)
+    for start in (0, 32, 64):
+        build.segment("kv", start=start, end=start + 32, matched=96, address=start + 1, encoding="other")
+    decision = decide(build)
+    assert ("kv/encoding_matches", "kv/base_aligned") == decision.failed
+    assert decision.failed == tuple(reason.rule for reason in decision.reasons)
+
+
+def test_a_miss_is_explained_at_the_length_that_was_looked_at() -> None:
+    """Where no length matches, the values are those of the longest proposed one, not of zero tokens."""
+    build = build_of("homogeneous", 65, 32)
+    build.segment("kv", matched=8)
+    decision = decide(build, 64)
+    assert ("miss", ("kv/tokens_match",)) == (decision.verdict, decision.failed)
+    assert {"length": 64, "self.matched": 8} == dict(decision.reasons[0].values)
+
+
+def test_values_are_those_before_any_repair() -> None:
+    """What a plan will have mended is told as it was found."""
+    build = build_of("homogeneous", 65, 64).all()
+    build.pieces["kv"][0].address = 4097
+    decision = decide(build)
+    assert "repair" == decision.verdict
+    assert 4097 == decision.reasons[0].values["self.address"]
+
+
+def test_a_piece_is_disposed_of_by_its_own_peer() -> None:
+    """An index piece that fails for another reason is not purged because a neighbour's entries are others."""
+    build = build_of("pooled", 65, 64)
+    for start in (0, 32):
+        build.segment("entries", start=start, end=start + 32, matched=64, recorded=f"entries {start}")
+    for start in (0, 32):
+        build.segment("index", start=start, end=start + 32, matched=64)
+    build.segment("state")
+    build.pieces["index"][1].kv_generation = 77
+    decision = decide(build)
+    assert (("index/rows_mapped",), {"index": "keep"}) == (decision.failed, decision.dispositions)
+    build.pieces["index"][1].kv_content = "entries 0"
+    assert {"index": "purge"} == decide(build).dispositions
+
+
+def test_what_is_discarded_needs_no_disposition() -> None:
+    """There is nothing left to keep, purge or look at."""
+    build = build_of("homogeneous", 65, 64).all()
+    build.runtime.pool_epoch = 2
+    build.pieces["kv"][0].form = "discarded"
+    assert {"kv": "keep"} == decide(build).dispositions
