@@ -114,6 +114,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "recompress no longer asks for the kept layer inputs to be whole",
     ),
     Mutant(
+        "approximation-is-forgotten", "repair_sound", "deepseek-v4-flash",
+        ("objects", "uncompressed_tail", "recovery", "warm_up", "when"), "group.receptive_field < length",
+        "a warm-up over history that may be approximate calls itself exact",
+    ),
+    Mutant(
+        "warm-up-inside-the-receptive-field", "repair_sound", "gemma-3-27b",
+        ("objects", "uncompressed_tail", "recovery", "warm_up", "when"), "not request.allows_approximate",
+        "a warm-up shorter than the stacked windows calls itself exact",
+    ),
+    Mutant(
         "move-without-changing-the-owner", "separation", "qwen3-next-80b-a3b",
         ("transitions", "defragment", "takes"), [],
         "defragmentation moves the bytes, and the segment still names the old block",

@@ -122,15 +122,20 @@ def _rebuilt(
     true = z3.BoolVal(True, ctx=ctx)
     if option.repair != "forward" and inputs is not None:
         needs = [*needs, inputs[0] <= first, to <= inputs[1]]
+    exact = true
     if option.repair == "forward":
+        # Exact only over more than the receptive field, and from history that is exact itself.
         field = int(model.group.constants.get("receptive_field", 0))
-        needs = [*needs, z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx), world.length > field]
+        warmable = z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx)
+        allows = request("request.allows_approximate")
+        exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
+        needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx)]
     versions = {
         "compressor_version": "compressor_version", "seed": "compression_seed", "boundary_version": "window_version",
     }  # fmt: skip
     made = fresh.but(
         **common,
-        committed=true, exact=true, ring_still=true, written=fresh["fingerprint"],
+        committed=true, exact=exact, ring_still=true, written=fresh["fingerprint"],
         lo=first, hi=to, origin=first, agree=fresh["agree"], bytes=post("bytes").value,
         window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
         states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),

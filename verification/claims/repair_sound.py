@@ -69,7 +69,8 @@ class _Option:
             world.ctx, formulas, f"{self.label} mends and keeps", soft=small(world, *world.models.values())
         )
         if found is not None:
-            what = next(text for text, bad in wrong if z3.is_true(found.model.eval(bad, model_completion=True)))
+            broken = [text for text, bad in wrong if z3.is_true(found.model.eval(bad, model_completion=True))]
+            what = broken[0] if broken else "does not keep its promises"
             self._report(found.model, post, f"{self.label} {what}")
         elif run.must(world.ctx, [*premise, *world.domains()], f"{self.label}: witness") is not None:
             run.witness = run.witness or f"{self.label} applies in some state"
@@ -125,7 +126,12 @@ class _Option:
             if role is None:
                 return z3.BoolVal(False, ctx=world.ctx)
             ready: Any = model.ready(role).value
-            return ready
+            if name != "layer_inputs":
+                return ready
+            # Bytes made from approximate inputs would be approximate themselves.
+            exactness = model.peers[role].own("exactness")
+            exact = world.enums.member(model.group.facts["exactness"].type, "exact")
+            return z3.And(ready, exactness.known, exactness.value == exact)
 
         return whole
 
