@@ -7,6 +7,7 @@ from typing import Any
 
 from hitproof.engine.decide import Engine
 from hitproof.engine.state import Resolved
+from hitproof.spec.bound import BoundGroup
 from hitproof.spec.condition import interpret
 from hitproof.spec.facts import Value
 
@@ -24,8 +25,9 @@ def owns_block(segment: Any) -> bool:
 def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
     """Ids of the invariants that do not surely hold.
 
-    Pair invariants are asked of every two segments that own a device block, used ones of every segment in its home
-    form, run-time ones of the run time where all that they read is known.
+    Pair invariants must surely hold of every two segments that own a device block. Those over used segments are broken
+    where they surely fail for a segment in its home form, those over the run time where they surely fail. Those over a
+    lease are the lease's own business.
     """
     violated: set[str] = set()
     groups = {group.id: group for group in engine.bound.groups}
@@ -36,6 +38,14 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
             for one, other in combinations(owners, 2):
                 if not _pair_holds(invariant.require[groups[one.group].object], one, other, groups):
                     violated.add(invariant.id)
+        elif invariant.over == "used":
+            for segment in segments:
+                group = groups[segment.group]
+                at_home = segment.form == group.home and group.constants.get("has_bytes")
+                if at_home and interpret(invariant.require[group.object], _facts_of(state, group, segment)) is False:
+                    violated.add(invariant.id)
+        elif invariant.over == "runtime" and interpret(invariant.require["*"], _environment(state)) is False:
+            violated.add(invariant.id)
     return sorted(violated)
 
 
@@ -46,3 +56,13 @@ def _pair_holds(require: Any, one: Any, other: Any, groups: dict[str, Any]) -> b
         "same_object": groups[one.group].object == groups[other.group].object,
     }
     return interpret(require, env) is True
+
+
+def _environment(state: Resolved) -> dict[str, Value]:
+    return {**state.request.as_dict("request."), **state.runtime.as_dict("runtime.")}
+
+
+def _facts_of(state: Resolved, group: BoundGroup, segment: Any) -> dict[str, Value]:
+    constants: dict[str, Value] = {f"group.{name}": value for name, value in group.constants.items()}
+    kernel = state.kernels[group.id].as_dict("kernel.")
+    return {**_environment(state), **segment.as_dict("self."), **kernel, **constants}

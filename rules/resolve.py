@@ -141,15 +141,16 @@ def _repair(
     for i, alternative in enumerate(declared.consumes):
         name_all(alternative, {*objects, *roles, *PSEUDO_SOURCES}, "consumes", i)
     name_all(declared.produces, {*objects, "self"}, "produces")
-    name_all(list(declared.establishes), known, "establishes")
+    for fact in declared.establishes:
+        name_all([fact], known, at("establishes", fact))
     return Repair(
         id=declared.repair,
         runs=declared.runs,
         summary=declared.summary,
         consumes=tuple(map(tuple, declared.consumes)),
         produces=tuple(declared.produces),
-        keeps=vocabulary.expand(declared.keeps, known, at("keeps"), rule),
-        clobbers=vocabulary.expand(declared.clobbers, known, at("clobbers"), rule),
+        keeps=vocabulary.expand(declared.keeps, known, at.under("keeps"), rule),
+        clobbers=vocabulary.expand(declared.clobbers, known, at.under("clobbers"), rule),
         establishes=dict(declared.establishes),
         writes=declared.writes,
         dtypes=tuple(declared.dtypes),

@@ -62,15 +62,15 @@ class Vocabulary:
             rule=rule,
         )
 
-    def expand(self, names: Iterable[str], known: Iterable[str], where: Position, rule: str) -> frozenset[str]:
-        """Fact names with fact sets put in place of their names.
+    def expand(self, names: Iterable[str], known: Iterable[str], at: Places, rule: str) -> frozenset[str]:
+        """Fact names, listed at a place, with fact sets put in place of their names.
 
         Raises:
             ReferenceNameError: A name is neither a fact nor a fact set.
         """
         known = set(known)
         result: set[str] = set()
-        for name in names:
+        for i, name in enumerate(names):
             if name in self.fact_sets:
                 result.update(self._members(name, known))
             elif name in known:
@@ -78,7 +78,7 @@ class Vocabulary:
             else:
                 raise ReferenceNameError(
                     f"'{name}' is neither a fact nor a fact set",
-                    where=where,
+                    where=at(i),
                     rule=rule,
                     got=name,
                     hint=suggest(name, [*known, *self.fact_sets]),

@@ -191,9 +191,8 @@ def fault(fact: Fact, value: Any, random: Random, *, known: bool = False) -> Any
         case "set":
             return frozenset(random.sample([0, 1, *(value or ()), 64, 100, 512], 2))
         case _:
-            near = value if isinstance(value, int) else 0
-            wanted = random.choice([fact.lo, fact.hi, near - 1, near + 1, near // 2, near + 8])
-            return min(max(wanted, fact.lo), fact.hi)
+            near, lo, hi = value if isinstance(value, int) else 0, int(fact.lo or 0), int(fact.hi or 0)
+            return min(max(random.choice([lo, hi, near - 1, near + 1, near // 2, near + 8]), lo), hi)
 
 
 def _size(name: str, random: Random) -> tuple[int, int]:

@@ -111,7 +111,9 @@ def chosen(rates: dict[str, float | None]) -> tuple[str, float]:
 
 def test_equal_prices_are_settled_by_level_and_name() -> None:
     """Two in-place options of one price: the lesser id, whatever the order of the file."""
-    assert ("bounce", pytest.approx(10 + 2 * 64 * 64 * 5e-7)) == chosen({})
+    option, price = chosen({})
+    assert "bounce" == option
+    assert pytest.approx(10 + 2 * 64 * 64 * 5e-7) == price
 
 
 def test_an_unknown_price_is_infinite() -> None:

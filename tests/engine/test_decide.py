@@ -152,7 +152,7 @@ def test_a_repair_is_chosen_where_it_costs_less_than_prefill() -> None:
     build.pieces["kv"][0].address = 4097
     decision = decide(build)
     assert ("repair", 64, ["kv/bounce"]) == (decision.verdict, decision.usable, options(decision))
-    assert (pytest.approx(10.004096), pytest.approx(50.004096)) == (decision.cost_us, decision.total_us)
+    assert pytest.approx([10.004096, 50.004096]) == [decision.cost_us, decision.total_us]
 
 
 def test_a_repair_that_costs_more_than_prefill_is_not_made() -> None:
@@ -161,12 +161,8 @@ def test_a_repair_that_costs_more_than_prefill_is_not_made() -> None:
     build.pieces["kv"][0].address = 4097
     build.runtime.prefill_us_per_token = 0.1
     decision = decide(build)
-    assert ("recompute", 0, (), pytest.approx(6.5)) == (
-        decision.verdict,
-        decision.usable,
-        decision.plan,
-        decision.total_us,
-    )
+    assert ("recompute", 0, ()) == (decision.verdict, decision.usable, decision.plan)
+    assert pytest.approx(6.5) == decision.total_us
 
 
 def test_a_shorter_clean_length_may_beat_a_longer_repaired_one() -> None:

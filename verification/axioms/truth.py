@@ -17,12 +17,14 @@ from hitproof.verification.model import GroupModel
 
 __all__ = ["Truth", "fingerprints", "held_parts", "truthful"]
 
+SOURCE = "layer_inputs"
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
 READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout")
 NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "stride", "pool", "kv_generation")
 BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still", "wide")
 VERSIONS = (
     "boundary_version", "compressor_version", "seed", "index_config", "kv_content", "version", "separators", "skipped",
+    "manifest_digest", "members_digest",
 )  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         return own(name).value
 
     say("committed", alive, (), truth["committed"])
-    if model.group.object in POSITIONAL:
+    if model.group.object in (*POSITIONAL, SOURCE):
         say(
             "span",
             alive,
@@ -194,6 +196,8 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
             ]
         case "compressor_state":
             parts.append(same("compressor_version", request("request.compressor_version")))
+        case "demoted_prefix":
+            parts.append(("manifest_digest", truth["manifest_digest"] == truth["members_digest"]))
         case "window_boundary":
             parts += [
                 same("version", request("request.window_version")),
@@ -240,6 +244,18 @@ def held_parts(model: GroupModel, truth: Truth, position: Any) -> tuple[Any, lis
             position >= model.share_first,
             position < model.share_to,
         )
+        tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
+        row_end = (position - truth["origin"]) / tokens + 1
+        there = [
+            ("start", truth["lo"] <= position),
+            ("end", position < truth["hi"]),
+            ("bytes", row_end * size <= truth["bytes"]),
+        ]
+        return wanted, [*there, *serves]
+    if group.object == SOURCE:
+        # No query reads kept inputs; a repair reads any row that they claim to hold.
+        kept = [model.own(name) for name in ("start", "end")]
+        wanted = z3.And(*(fact.known for fact in kept), kept[0].value <= position, position < kept[1].value)
         tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
         row_end = (position - truth["origin"]) / tokens + 1
         there = [

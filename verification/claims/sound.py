@@ -23,8 +23,6 @@ def prove(run: Run) -> None:
     """Facts stay truthful through every event, and truthful facts that are accepted mean that the rows are there."""
     events = 0
     for group in run.bound.groups:
-        if not group.rules.mandatory:
-            continue
         _accepted_means_held(run, group)
         if run.done:
             return
@@ -32,7 +30,7 @@ def prove(run: Run) -> None:
     for group in run.bound.groups:
         # Groups of one object whose transitions bind to the same rules need one proof.
         key = (group.object, repr(group.transitions))
-        if not group.rules.mandatory or key in seen:
+        if key in seen:
             continue
         seen.add(key)
         events += _events_keep_truth(run, group)

@@ -7,12 +7,13 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup
+from hitproof.spec.condition import bind
 from hitproof.spec.rulebook import Flag
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.truth import Truth, truthful
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.encode import encode
-from hitproof.verification.model import World
+from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
 
 __all__ = ["CLAIM"]
@@ -47,12 +48,14 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
         *(clause for _, clause in truthful(model, model.own, truth)), *world.usual(), world.length > 0,
     ]  # fmt: skip
     alignment = int(group.constants["alignment"])
+    declared = _declared(run, group, model)
     # What a capture bakes in: addresses of one pool, the layout of rows, the stride between them.
     kernel_layout = model.kernel("layout")
     allowed = z3.And(
         graph.known, truth["pool"] == graph.value, kernel_layout.known, truth["layout"] == kernel_layout.value,
         truth["stride"] % alignment == 0, truth["address"] % alignment == 0,
     )  # fmt: skip
+    allowed = z3.And(allowed, *declared)
     found = run.must_not(
         world.ctx, [*base, z3.Not(allowed), *world.domains()], f"{group.id}: captured is allowed",
         soft=small(world, *world.models.values()),
@@ -73,6 +76,16 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
             Expectation(accepted=True, at=length, flags=[]),
         ),
     )  # fmt: skip
+
+
+def _declared(run: Run, group: BoundGroup, model: GroupModel) -> list[Any]:
+    """The rulebook's own invariants over used segments."""
+    constants = {f"group.{name}": value for name, value in group.constants.items()}
+    return [
+        model.dual(bind(invariant.require[group.object], constants, where=invariant.where, rule=invariant.id)).T
+        for invariant in run.bound.invariants
+        if invariant.over == "used"
+    ]
 
 
 def _choices_stay_in_pool(run: Run, group: BoundGroup) -> None:
