@@ -29,11 +29,13 @@ $(DEV_STAMP): $(PACKAGING) | $(BIN)/python
 
 demo: $(USER_STAMP)
 	$(BIN)/hitproof check mixed_attention
-	$(BIN)/hitproof verify mixed_attention
+	$(BIN)/hitproof verify mixed_attention --mutants
 	$(BIN)/hitproof test mixed_attention
 	mkdir -p build
 	$(BIN)/hitproof trace synth --out build/demo-trace.jsonl --requests 2000 --seed 7
-	$(BIN)/hitproof replay $(TRACE) --model deepseek-v4-flash --capacity 10000 --host-blocks 50000 --disk-blocks 200000
+	for model in deepseek-v4-flash gemma-3-27b qwen3-next-80b-a3b; do \
+	  $(BIN)/hitproof replay $(TRACE) --model $$model --capacity 10000 --host-blocks 50000 --disk-blocks 200000 --retention all || exit $$?; \
+	done
 
 test: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist loadfile -q $(PYTEST_ARGS)

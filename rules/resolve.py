@@ -12,7 +12,7 @@ from hitproof.rules.source import RuleSource, read_source
 from hitproof.rules.vocabulary import Vocabulary, merge_vocabulary
 from hitproof.spec.condition import Node, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
-from hitproof.spec.rulebook import PSEUDO_SOURCES, Assumption, Flag, Invariant, Prefill, Repair, Rulebook
+from hitproof.spec.rulebook import PSEUDO_SOURCES, Assumption, Flag, Invariant, ObjectRules, Prefill, Repair, Rulebook
 from hitproof.spec.rulefile import FlagDecl, InvariantDecl, RepairFile, RuleFile
 from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node as Tree
@@ -142,7 +142,7 @@ def _repair(
         name_all(alternative, {*objects, *roles, *PSEUDO_SOURCES}, "consumes", i)
     name_all(declared.produces, {*objects, "self"}, "produces")
     for fact in declared.establishes:
-        name_all([fact], known, at("establishes", fact))
+        name_all([fact], known, "establishes", fact)
     return Repair(
         id=declared.repair,
         runs=declared.runs,
@@ -182,14 +182,24 @@ def _flag(declared: FlagDecl, scopes: Scopes, objects: list[str], at: Places, i:
     return Flag(declared.id, declared.over, unless, where)
 
 
-def _check_joint(objects: Mapping[str, object], joint: Mapping[str, str]) -> None:
+def _check_joint(objects: Mapping[str, ObjectRules], joint: Mapping[str, str]) -> None:
     for rules in objects.values():
-        for option in rules.options:  # type: ignore[attr-defined]
-            if option.joint is not None and option.joint not in joint:
+        for option in rules.options:
+            if option.joint is None:
+                continue
+            if option.joint not in joint:
                 raise ReferenceNameError(
                     f"'{option.joint}' is no joint repair",
                     where=option.where,
                     rule=option.rule,
                     got=option.joint,
                     hint=suggest(option.joint, joint),
+                )
+            if option.level != joint[option.joint]:
+                raise SchemaError(
+                    f"the joint repair '{option.joint}' has another level",
+                    where=option.where,
+                    rule=option.rule,
+                    got=option.level,
+                    expected=joint[option.joint],
                 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hitproof.rules.reading import Reading, Subject
 from hitproof.spec.condition import Node, Scope, parse_condition
-from hitproof.spec.errors import Position, ReferenceNameError
-from hitproof.spec.facts import Fact
+from hitproof.spec.errors import Position, ReferenceNameError, SchemaError
+from hitproof.spec.facts import TOKEN_SET, TOKENS, Fact
 from hitproof.spec.yaml_fields import suggest
 
 __all__ = ["read_healthy"]
@@ -16,6 +16,7 @@ def read_healthy(reading: Reading, subject: Subject) -> dict[str, Node | tuple[N
 
     Raises:
         ReferenceNameError: The object has no such fact.
+        SchemaError: A list is given to what is no set.
         ConditionError: A value does not fit its fact.
     """
     name, at, facts = subject.name, subject.at, reading.scopes.objects[subject.name]
@@ -41,7 +42,9 @@ def read_healthy(reading: Reading, subject: Subject) -> dict[str, Node | tuple[N
 
 def _value(fact: Fact, value: object, scope: Scope, where: Position, rule: str) -> Node | tuple[Node, ...] | str:
     if isinstance(value, list):
-        return tuple(parse_condition(str(one), scope, expect="number", where=where, rule=rule) for one in value)
+        if fact.type != TOKEN_SET:
+            raise SchemaError("only a set is a list", where=where, rule=rule, got=value, expected=fact.type)
+        return tuple(parse_condition(str(one), scope, expect=TOKENS, where=where, rule=rule) for one in value)
     text = str(value)
     if fact.type.kind == "identity" and "." not in text:
         return text

@@ -179,7 +179,23 @@ def validate(model: type[_Model], node: Node, rule: str | None = None) -> _Model
     except pydantic.ValidationError as failed:
         errors = failed.errors(include_url=False)
         unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-        raise _explain(model, node, (unknown or errors)[0], rule) from failed
+        raise _explain(model, node, _most_telling(node, unknown or errors), rule) from failed
+
+
+def _most_telling(node: Node, errors: list[Any]) -> Any:
+    """The first error; where a value fits none of several shapes, that of the shape which it fits best."""
+    first = errors[0]
+    *base, last = first["loc"] or ("",)
+    _, found = _locate(node, tuple(base))
+    named = isinstance(found, Mapping) and str(last) in found.entries
+    if not base or named or isinstance(last, int) or first["type"] in ("missing", "extra_forbidden"):
+        return first
+    rivals = [error for error in errors if list(error["loc"][: len(base)]) == base]
+    return max(rivals, key=lambda error: (isinstance(_cause(error), HitproofError), len(error["loc"])))
+
+
+def _cause(error: Any) -> object:
+    return error.get("ctx", {}).get("error")
 
 
 def _explain(model: type[pydantic.BaseModel], node: Node, error: Any, rule: str | None) -> HitproofError:
@@ -193,7 +209,7 @@ def _explain(model: type[pydantic.BaseModel], node: Node, error: Any, rule: str 
         return SchemaError(f"unknown key `{path}`", where=where, rule=rule, got=key, hint=hint)
     if kind == "missing":
         return SchemaError(f"the key `{path}` is missing", where=found.where, rule=rule, expected=str(loc[-1]))
-    cause = error.get("ctx", {}).get("error")
+    cause = _cause(error)
     subject = f"`{path}`: " if path else ""
     if isinstance(cause, HitproofError):
         place = cause.where if cause.where.line else found.where

@@ -44,6 +44,7 @@ VARIANTS: dict[str, list[tuple[tuple[str | int, ...], Any]]] = {
         (("objects", "compressor_state", "recovery", "rebuild_state", "resets"), None),
         (("objects", "compressor_state", "recovery", "rebuild_state", "adds"), {"marks": "length"}),
     ],
+    "a repair that spoils what held": [(("every_object", "recovery", "bounce", "sets", "layout"), None)],
     "identity that asks a peer": [
         (
             ("objects", "routing_index", "checks", "same_index_config", "require"),
@@ -91,7 +92,7 @@ def test_small_profiles_are_decided_alike(name: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_rulebooks_are_decided_alike(variant: str) -> None:
-    """So are rulebooks with regular boundaries, equal prices, growing sets, and identity that asks a peer."""
+    """So are rulebooks with regular boundaries, equal prices, growing sets, bad repairs, and identity of a peer."""
     source = read_source("mixed_attention")
     for path, value in VARIANTS[variant]:
         source, _ = source.edited(path, value)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hitproof.engine.decide import Engine
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.resolve import resolve
+from hitproof.rules.source import read_source
 from hitproof.spec.decision import Decision
-from tests.engine.state_cases import SHIPPED, Build, build_of
+from tests.engine.state_cases import SHIPPED, Build, build_of, small_profile
 
 
 def decide(build: Build, matched: int | None = None) -> Decision:
@@ -232,6 +236,34 @@ def test_bytes_that_are_in_doubt_are_not_read_by_a_repair() -> None:
     decision = decide(build)
     assert ("recompute", ()) == (decision.verdict, decision.plan)
     assert {"kv": "quarantine"} == decision.dispositions
+
+
+def edited(profile: str, *edits: tuple[tuple[str | int, ...], object]) -> Build:
+    """A faultless prefix of 64 tokens under an edited rulebook."""
+    source = read_source("mixed_attention")
+    for path, value in edits:
+        source, _ = source.edited(path, value)
+    model = small_profile(profile)
+    assert model is not None
+    return Build(Engine(bind_rulebook(resolve(source), model)), 65, 64).all()
+
+
+def test_a_repair_that_spoils_what_held_is_not_taken() -> None:
+    """A copy that forgets its layout mends the address and breaks another check, which the next repair would mend."""
+    build = edited("homogeneous", (("every_object", "recovery", "bounce", "sets", "layout"), None))
+    build.pieces["kv"][0].address = 4097
+    assert ("recompute", ()) == (decide(build).verdict, decide(build).plan)
+
+
+def test_at_equal_price_the_lower_level_is_chosen() -> None:
+    """Rows rewritten in place come before a rebuild of one layer, though its name comes first."""
+    build = edited(
+        "pooled",
+        (("every_object", "recovery", "relayout", "cost"), "runtime.launch_us"),
+        (("objects", "compressor_state", "recovery", "rebuild_state", "cost"), "runtime.launch_us"),
+    )
+    build.pieces["state"][0].layout = "old"
+    assert ["state/relayout"] == options(decide(build))
 
 
 def test_without_its_manifest_nothing_comes_back() -> None:

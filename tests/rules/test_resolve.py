@@ -54,6 +54,15 @@ class TestWhole:
             resolve(changed)
 
 
+def test_a_second_price_of_prefill_is_refused(book: Path) -> None:
+    """The place of the first is told, whichever file it is in."""
+    first = edit(book, "vocabulary.yaml", "enums:", "prefill: {cost: runtime.launch_us, because: b, source: s}\nenums:")
+    with pytest.raises(DuplicateError, match="section prefill stands twice") as caught:
+        load_rulebook(book)
+    assert caught.value.where.file == str(book / "decision.yaml")
+    assert f"{first}:" in str(caught.value.expected)
+
+
 @slips(
     Slip(
         "unknown section",
@@ -73,16 +82,6 @@ class TestWhole:
         SchemaError,
         got="2",
         expected="1",
-    ),
-    Slip(
-        "prefill twice",
-        "consistency.yaml",
-        "invariants:",
-        "prefill: {cost: ¶runtime.launch_us, because: b, source: s}\ninvariants:",
-        DuplicateError,
-        rule="prefill",
-        got="prefill",
-        expected="first at",
     ),
     Slip(
         "prefill in tokens",
@@ -107,8 +106,8 @@ class TestWhole:
     Slip(
         "joint repair twice",
         "decision.yaml",
-        "joint:\n",
-        "joint:\n  - {id: warm_up, level: in_place, because: b, source: s}\n",
+        "joint:\n  - id: warm_up",
+        "joint:\n  - {id: warm_up, level: in_place, because: b, source: s}\n  - id: ¶warm_up",
         DuplicateError,
         rule="warm_up",
         got="warm_up",
@@ -117,8 +116,8 @@ class TestWhole:
     Slip(
         "unknown joint repair",
         "objects/uncompressed_tail.yaml",
-        "joint: warm_up",
-        "joint: warmup",
+        "- id: warm_up\n        level: intra_layer\n        repair: forward\n        joint: warm_up",
+        "- id: ¶warm_up\n        level: intra_layer\n        repair: forward\n        joint: warmup",
         ReferenceNameError,
         rule="uncompressed_tail/warm_up",
         got="warmup",
@@ -127,13 +126,13 @@ class TestWhole:
     ),
     Slip(
         "joint repair of another level",
-        "decision.yaml",
-        "id: warm_up\n    level: intra_layer",
-        "id: warm_up\n    level: in_place",
+        "objects/uncompressed_tail.yaml",
+        "- id: warm_up\n        level: intra_layer",
+        "- id: ¶warm_up\n        level: in_place",
         SchemaError,
         rule="uncompressed_tail/warm_up",
-        got="intra_layer",
-        expected="in_place",
+        got="in_place",
+        expected="intra_layer",
     ),
     Slip(
         "unknown assumption",
@@ -249,7 +248,7 @@ def test_a_slip_beside_the_objects_is_told(slip: Slip, tmp_path: Path) -> None:
         "repair establishes an unknown fact",
         "repairs/checksum.yaml",
         "{measured: measured}",
-        "{mesured: ¶measured}",
+        "{¶mesured: measured}",
         ReferenceNameError,
         rule="repairs/checksum",
         got="mesured",

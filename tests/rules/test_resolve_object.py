@@ -80,7 +80,7 @@ class TestObjects:
         DuplicateError,
         rule="full_kv",
         got="full_kv",
-        expected="full_kv.yaml:3:3",
+        expected="full_kv.yaml:4:5",
         message="object full_kv stands twice",
     ),
     Slip("unknown form", FULL, "form: full", "form: ¶ful", ReferenceNameError, rule="full_kv", got="ful", hint="full"),
@@ -97,7 +97,7 @@ class TestObjects:
         "fact that every segment has",
         TAIL,
         "window_size: {type",
-        "start: ¶{type",
+        "start: ¶tokens\n      window_size: {type",
         DuplicateError,
         rule="uncompressed_tail",
         message="every segment has a fact 'start' already",
@@ -106,7 +106,7 @@ class TestObjects:
         "fact with the name of a peer's state",
         "objects/compressed_global.yaml",
         "seed: {type: identity, healthy:",
-        "ready: ¶{type: identity, healthy:",
+        "ready: ¶bool\n      seed: {type: identity, healthy:",
         SchemaError,
         rule="compressed_global",
         got="ready",
@@ -217,6 +217,7 @@ class TestObjects:
         "needed: ¶needs.to",
         ConditionError,
         rule="full_kv",
+        got="a value of type tokens",
         expected="a condition",
     ),
     Slip(
@@ -242,11 +243,12 @@ class TestObjects:
     Slip(
         "disposition twice",
         INDEX,
-        "id: orphaned",
-        "id: torn",
+        "    disposition:\n      - id: orphaned",
+        "    disposition:\n      - {id: orphaned, when: self.sealed, then: keep, because: b, source: s}\n"
+        "      - id: ¶orphaned",
         DuplicateError,
-        rule="routing_index/torn",
-        got="torn",
+        rule="routing_index/orphaned",
+        got="orphaned",
     ),
     Slip(
         "unknown disposition",
@@ -261,9 +263,10 @@ class TestObjects:
         "no title",
         FULL,
         "title: Full key-value cache",
-        "title: ¶",
+        "title: ¶7",
         SchemaError,
-        got="nothing",
+        got="7",
+        expected="string",
     ),
 )
 def test_a_slip_in_an_object_is_told(slip: Slip, tmp_path: Path) -> None:
@@ -272,17 +275,14 @@ def test_a_slip_in_an_object_is_told(slip: Slip, tmp_path: Path) -> None:
 
 
 def test_peers_in_a_circle_are_refused(book: Path) -> None:
-    """Peers are evaluated in order, so there must be one; the circle is spelled out."""
-    path = edit(
-        book,
-        "objects/layer_inputs.yaml",
-        "peers: {manifest: demoted_prefix}",
-        "peers: {index: routing_index, manifest: demoted_prefix}",
-    )
-    with pytest.raises(SchemaError, match="peers form a circle") as caught:
+    """Peers are evaluated in order, so there must be one; the circle is spelled out where it begins."""
+    manifest = "peers: {manifest: demoted_prefix}"
+    edit(book, "objects/layer_inputs.yaml", manifest, "peers: {index: routing_index, manifest: demoted_prefix}")
+    with pytest.raises(SchemaError, match="peers form a circle: ") as caught:
         resolve(read_source(book))
-    assert {"routing_index", "layer_inputs"} < set(caught.value.message.replace(":", "").split())
-    assert caught.value.where.file in {str(path), str(book / INDEX), str(book / "objects/compressed_global.yaml")}
+    circle = caught.value.message.removeprefix("peers form a circle: ").split(" -> ")
+    assert {"routing_index", "layer_inputs"} <= set(circle)
+    assert circle[0] == circle[-1] == caught.value.rule == Path(caught.value.where.file).stem
 
 
 def test_what_cannot_be_told_before_a_model_is_known_is_left_to_binding(source: RuleSource) -> None:
