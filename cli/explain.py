@@ -104,10 +104,10 @@ def _report(rulebook: str, name: str) -> dict[str, Any]:
 def _groups(run: ScenarioRun, decision: Decision) -> list[dict[str, Any]]:
     """One row for each piece of each group, as it was judged at the longest logical length."""
     engine, state = run.engine, run.state()
-    outcome = engine.outcome(state, [None] * len(engine.groups), decision.logical)
+    outcome = engine.judge.outcome(state, engine.judge.nothing(), decision.logical)
     names = {id(segment): name for name, segment in run.segments.items()}
     rows = []
-    for group, masks, used in zip(engine.groups, outcome.masks, outcome.used, strict=False):
+    for group, masks, used in zip(engine.judge.groups, outcome.masks, outcome.used, strict=False):
         pieces = state.pieces.get(group.bound.id, ())
         for mask, (index, after, *_) in zip(masks, used, strict=True):
             piece = pieces[index] if index >= 0 else after

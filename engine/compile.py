@@ -204,7 +204,7 @@ def _compile_option(
         needs_true=integrity_mask & ~mends if option.own_bytes else 0,
         when=_compile("when", signature, [f"return {python_true(option.when, name, trusted=True)}"], {}),
         apply=apply,
-        cost=_compile("cost", signature, [f"return float({cost}) if {known} else None"], {}),
+        cost=_compile("cost", signature, [f"return max(0.0, float({cost})) if {known} else None"], {}),
         peer_slots=tuple(roles.index(role) for role in option.peers),
     )
 
@@ -222,7 +222,7 @@ def _compile_choose(options: tuple[CompiledOption, ...], name: Any, signature: s
         cost, known = python_number(option.bound.cost, name, trusted=True)
         body += [
             f"if {' and '.join(guards)}:",
-            f"    c = float({cost})" + ("" if known == "True" else f" if {known} else unknown"),
+            f"    c = max(0.0, float({cost}))" + ("" if known == "True" else f" if {known} else unknown"),
             f"    if best is None or c < price: best, price = o{place}, c",
         ]
     body.append("return None if best is None else (best, price)")

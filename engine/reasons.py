@@ -13,7 +13,7 @@ from hitproof.spec.decision import Reason
 from hitproof.spec.facts import Value
 
 if TYPE_CHECKING:
-    from hitproof.engine.decide import Engine, Outcome
+    from hitproof.engine.outcome import Judge, Outcome
 
 __all__ = ["dispose", "environment", "explain_failures", "raise_flags"]
 
@@ -42,19 +42,19 @@ def environment(
 
 
 def explain_failures(
-    engine: Engine, state: Resolved, first: Outcome | None
+    judge: Judge, state: Resolved, first: Outcome | None
 ) -> tuple[tuple[str, ...], tuple[Reason, ...]]:
     """Ids of the checks that failed at the length that was looked at first, and a reason for each."""
     if first is None:
         return (), ()
     failed: dict[str, Reason] = {}
-    for group, masks in zip(engine.groups, first.masks, strict=False):
+    for group, masks in zip(judge.groups, first.masks, strict=False):
         if not group.bound.rules.mandatory:
             continue
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(engine, state, first, group, place)
+            env = _environment_of(judge, state, first, group, place)
             for bit, check in enumerate(group.bound.checks):
                 rule = f"{group.bound.id}/{check.id}"
                 if mask & (1 << bit) and rule not in failed:
@@ -62,18 +62,18 @@ def explain_failures(
     return tuple(failed), tuple(failed.values())
 
 
-def dispose(engine: Engine, state: Resolved, first: Outcome | None) -> dict[str, str]:
+def dispose(judge: Judge, state: Resolved, first: Outcome | None) -> dict[str, str]:
     """What becomes of each group's entry; the first disposition rule that surely applies decides."""
     result: dict[str, str] = {}
     if first is None:
         return result
-    for group, masks in zip(engine.groups, first.masks, strict=False):
+    for group, masks in zip(judge.groups, first.masks, strict=False):
         if any(masks) and group.bound.rules.mandatory:
             result[group.bound.id] = "keep"
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(engine, state, first, group, place)
+            env = _environment_of(judge, state, first, group, place)
             if env["self.form"] == "discarded":
                 continue
             rule = next((rule for rule in group.bound.dispositions if interpret(rule.when, env) is True), None)
@@ -82,17 +82,17 @@ def dispose(engine: Engine, state: Resolved, first: Outcome | None) -> dict[str,
     return result
 
 
-def raise_flags(engine: Engine, state: Resolved, best: Outcome | None, usable: int) -> tuple[str, ...]:
+def raise_flags(judge: Judge, state: Resolved, best: Outcome | None, usable: int) -> tuple[str, ...]:
     """Flags of the decision: raised unless their condition is surely true."""
     raised = []
-    for flag in engine.bound.flags:
+    for flag in judge.bound.flags:
         if flag.over == "request":
             env = {**state.request.as_dict("request."), **state.runtime.as_dict("runtime."), "length": usable}
             if interpret(flag.unless["*"], env) is not True:
                 raised.append(flag.id)
         elif best is not None and any(
             interpret(flag.unless[group.bound.object], piece.as_dict("self.")) is not True
-            for group, used in zip(engine.groups, best.used, strict=True)
+            for group, used in zip(judge.groups, best.used, strict=True)
             if group.bound.constants.get("has_bytes")
             for index, piece, *_ in used
             if index >= 0 and piece.form == group.bound.home
@@ -102,14 +102,14 @@ def raise_flags(engine: Engine, state: Resolved, best: Outcome | None, usable: i
 
 
 def _environment_of(
-    engine: Engine, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
+    judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
 ) -> dict[str, Value]:
     """The facts as they were when the piece was first judged: its own before repair, its peers' after theirs."""
     index, after, a, b, _ = outcome.used[group.index][place]
     pieces = state.pieces.get(group.bound.id, ())
     piece = pieces[index] if index >= 0 else after
     first, to = group.span(outcome.length)
-    flat = engine.peers_of(group, outcome, a, b, first, to)
+    flat = judge.peers_of(group, outcome, a, b, first, to)
     peers = {role: (flat[2 * i], flat[2 * i + 1]) for i, role in enumerate(group.roles)}
     return environment(group, state, piece, outcome.length, (a, b), peers)
 

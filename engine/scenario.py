@@ -63,18 +63,18 @@ class ScenarioRun:
 
     def accepted_at(self, length: int) -> bool:
         """Whether every mandatory group accepts this length without repair."""
-        outcome = self.engine.outcome(self.state(), [None] * len(self.engine.groups), length)
+        outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
         return outcome.clean and not outcome.steps
 
     def after_option(self, name: str, length: int) -> list[str] | str:
         """Checks of an option's group that fail once it has run at this length; a text where it does not apply."""
         group_id, _, option_id = name.partition("/")
-        outcome = self.engine.outcome(self.state(), [None] * len(self.engine.groups), length)
-        group = next((g for g in self.engine.groups if g.bound.id == group_id), None)
+        outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
+        group = next((g for g in self.engine.judge.groups if g.bound.id == group_id), None)
         option = next((o for o in group.options if o.bound.id == option_id), None) if group else None
         if group is None or option is None:
             return "no such option"
-        return self.engine.try_option(self.state(), group, option, length, outcome)
+        return self.engine.judge.try_option(self.state(), group, option, length, outcome)
 
     def _carrier(self, scope: str, values: dict[str, Any]) -> Any:
         try:
@@ -178,9 +178,8 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
     compare("flags", _sorted(expect.flags), _sorted(decision.flags))
     compare("dispositions", expect.dispositions, dict(decision.dispositions))
     compare("violates", _sorted(expect.violates), _sorted(violated))
-    if expect.refused_event is not None or run.refused is not None:
-        if expect.refused_event != run.refused:
-            differences.append(f"refused event: expected {expect.refused_event}, got {run.refused}")
+    if expect.refused_event != run.refused:
+        differences.append(f"refused event: expected {expect.refused_event}, got {run.refused}")
     if expect.at is not None:
         compare("accepted", expect.accepted, run.accepted_at(expect.at))
     if expect.option is not None and expect.at is not None:

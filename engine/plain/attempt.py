@@ -130,7 +130,23 @@ def _look(
             break
         result.after, result.left = after, left
         result.steps.append(step(group, index, option, price))
+    if len(result.steps) > 1 and not result.left:
+        _drop_vain_steps(bound, group, result)
     return result
+
+
+def _drop_vain_steps(bound: BoundRulebook, group: BoundGroup, done: Looked) -> None:
+    """Where the last repair makes the bytes anew and would have served at once, no dearer, the others were in vain."""
+    last = next(option for option in group.options if option.id == done.steps[-1].option)
+    alone = {option.id: price for price, option in options_of(group, done.failed, done.env)}
+    if last.own_bytes or last.id not in alone:
+        return
+    after = run(group, last, done.env, bound.rulebook.engine_owned)
+    paid = sum(UNPRICED if one.cost_us is None else one.cost_us for one in done.steps)
+    if after is None or failing(group, {**done.env, **of_self(after)}) or alone[last.id] > paid:
+        return
+    done.after = after
+    done.steps[:] = [step(group, done.index, last, alone[last.id])]
 
 
 def _peers(group: BoundGroup, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]) -> Env:

@@ -44,7 +44,7 @@ def options_of(group: BoundGroup, failed: Sequence[str], env: Env) -> list[tuple
     for option in group.options:
         if _may_run(group, option, failed, env):
             price = interpret(option.cost, env)
-            found.append((UNPRICED if price is None else float(price), option))
+            found.append((UNPRICED if price is None else max(0.0, float(price)), option))
     return sorted(found, key=lambda one: (one[0], LEVELS.index(one[1].level), one[1].id))
 
 

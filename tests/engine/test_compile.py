@@ -18,7 +18,7 @@ from tests.engine.state_cases import Build, bound_to, build_of, engine_of, small
 
 def group_of(build: Build, name: str) -> CompiledGroup:
     """A compiled group."""
-    return next(group for group in build.engine.groups if group.id == name)
+    return next(group for group in build.engine.judge.groups if group.id == name)
 
 
 def option_of(build: Build, name: str, option: str) -> CompiledOption:

@@ -209,7 +209,7 @@ class TestValidate:
             ("name: x\nparts:\n  - {window: 5}", 3, 5, "the key `parts[0].id` is missing"),
             ("name: x\nparts: 3", 2, 8, "`parts`"),
             ("name: x\nroles: {kv: 1.5}", 2, 13, "`roles.kv`"),
-            ("name: x\nchoice: {id: 3}", 2, 9, "`choice"),
+            ("name: x\nchoice: {id: 3}", 2, 14, "`choice.id`"),
             ("name: x\nparts: [{id: plain}]", 2, 14, "this id is taken"),
             ("warm: true", 1, 1, "the key `name` is missing"),
             ("- name: x", 1, 1, "the value does not fit"),
