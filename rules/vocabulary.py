@@ -85,7 +85,6 @@ class Vocabulary:
                 )
         return frozenset(result)
 
-
     def _members(self, name: str, known: set[str]) -> tuple[str, ...]:
         members, at = self.fact_sets[name]
         for i, member in enumerate(members):

@@ -143,7 +143,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_at_binding() -> None:
 @pytest.mark.parametrize("name", ["homogeneous", "windowed", "pooled"])
 def test_generated_code_reaches_nothing_but_arithmetic(name: str) -> None:
     """Its builtins are a handful of pure functions: no import, no open, no eval."""
-    for group in engine_of(name).groups:
+    for group in engine_of(name).judge.groups:
         for function in (group.judge, group.identity, group.fails, group.choose, group.span, group.empty):
             builtins = function.__globals__["__builtins__"]
             assert {"abs", "bool", "float", "frozenset", "max", "min", "type"} >= set(builtins)

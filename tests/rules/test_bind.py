@@ -254,7 +254,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("path", "value", "lost"),
         [
-            (("every_object", "effects", "new_generation", "sets", "generation"), None, "generation"),
+            (("every_object", "effects", "fresh_block", "sets", "generation"), None, "generation"),
             (("every_object", "effects", "fresh_block", "sets", "form"), None, "form"),
             (("objects", "routing_index", "recovery", "rebuild_keys", "effects"), [], "bound_for"),
         ],

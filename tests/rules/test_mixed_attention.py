@@ -205,11 +205,13 @@ def reasons(source: RuleSource) -> Iterator[tuple[str, str, str]]:
         if part.every_object is not None:
             sections["every_object"] = part.every_object
         for name, section in sections.items():
-            for rule in (*section.checks, *section.recovery, *section.disposition):
-                yield f"{name}/{rule.id}", rule.because, rule.source
+            yield from ((f"{name}/{check.id}", check.because, check.source) for check in section.checks)
+            yield from ((f"{name}/{option.id}", option.because, option.source) for option in section.recovery)
+            yield from ((f"{name}/{rule.id}", rule.because, rule.source) for rule in section.disposition)
         yield from ((event.id, event.because, event.source) for event in part.transitions)
         yield from ((invariant.id, invariant.because, invariant.source) for invariant in part.invariants)
-        yield from ((one.id, one.because, one.source) for one in (*part.joint, *part.flags))
+        yield from ((joint.id, joint.because, joint.source) for joint in part.joint)
+        yield from ((flag.id, flag.because, flag.source) for flag in part.flags)
 
 
 # A quarter of all places, in as many tests as may run side by side.

@@ -58,7 +58,7 @@ class TestEffects:
         assert "compressor_version" in effect(rulebook, "compressed_global/rebuild_entries").sets
 
     @pytest.mark.parametrize("fact", NEVER_SET)
-    @pytest.mark.parametrize("path", [(*FILL, "sets"), ("every_object", "effects", "new_generation", "sets")])
+    @pytest.mark.parametrize("path", [(*FILL, "sets"), ("every_object", "effects", "fresh_block", "sets")])
     def test_identity_and_the_recorded_fingerprint_are_never_set(
         self, source: RuleSource, path: tuple[str, ...], fact: str
     ) -> None:
@@ -80,13 +80,13 @@ class TestEffects:
 @slips(
     Slip(
         "unknown shared effect",
-        FULL,
-        "effects: [new_generation]",
-        "effects: [¶next_generation]",
+        "objects/compressed_global.yaml",
+        "effects: [fresh_block]",
+        "effects: [¶fresh_blocks]",
         ReferenceNameError,
-        rule="full_kv/fill_young_end",
-        got="next_generation",
-        hint="new_generation",
+        rule="compressed_global/rebuild_entries",
+        got="fresh_blocks",
+        hint="fresh_block",
     ),
     Slip(
         "unknown fact",

@@ -18,8 +18,11 @@ __all__ = ["KNOWN_EVENTS", "physically"]
 
 KNOWN_EVENTS = frozenset(
     {
-        "allocate", "append", "commit", "abort", "rollback", "rollback_window", "roll_window", "unseal", "demote_begin", "demote_end",
-        "spill", "promote_begin", "promote_end", "transfer_failed", "defragment", "share", "evict", "quarantine",
+        "allocate", "append", "commit", "abort", "rollback", "rollback_window", "roll_window", "unseal", "demote_begin", "demote_failed",
+        "demote_end",
+        "spill", "promote_begin",
+        "promote_failed",
+        "remap_rows", "promote_end", "transfer_failed", "defragment", "share", "evict", "quarantine",
         "discard",
     }
 )  # fmt: skip
@@ -46,7 +49,17 @@ def physically(
     pool = model.world.shared("runtime.pool_epoch").value
     new_bytes = {"fingerprint": after["fingerprint"], "intact": after["intact"]}
     match step.transition.id:
-        case "append" | "unseal" | "demote_begin" | "promote_begin" | "quarantine" | "rollback" | "rollback_window":
+        case (
+            "append"
+            | "unseal"
+            | "demote_begin"
+            | "promote_begin"
+            | "quarantine"
+            | "rollback"
+            | "rollback_window"
+            | "promote_failed"
+            | "demote_failed"
+        ):
             # Nothing is written, or only rows that no key names yet; a rollback abandons rows and writes none.
             return before, []
         case "allocate":
@@ -80,6 +93,10 @@ def physically(
         case "defragment":
             moved = before.but(mine=true, mapped=true, address=after["address"], **new_bytes)
             return moved, _measured(step, moved, ("address",))
+        case "remap_rows":
+            mapped = before.but(kv_generation=after["kv_generation"])
+            told = step.event("kv_generation")
+            return mapped, [z3.Implies(told.known, told.value == mapped["kv_generation"])]
         case "share":
             return donor, []
         case _:

@@ -64,38 +64,46 @@ def repaired(
     # A writing repair measures its own output in the same pass and fails where it cannot: what is left is whole.
     seal = {"intact": true, "mine": true, "mapped": true, "device": true}
     same_print = {"fingerprint": before["written"]}
+    # What is written goes into a private copy: a block of the current pool, published when the plan ends well.
+    copied = {**seal, **same_print, **place, "pool": pool}
     first, to = _wanted(model)
     match option.repair:
         case "checksum":
             return _all(ctx, needs), before.but(**same_print, intact=true)
         case "promote":
-            after = before.but(**seal, **same_print, **place, pool=pool, committed=true)
+            after = before.but(**copied, committed=true)
             return _all(ctx, needs), after
         case "relayout":
             changed = {name: kernel[name] for name in ("layout", "kernel_version", "v_layout")}
-            return _all(ctx, needs), before.but(**seal, **same_print, **place, **changed)
+            return _all(ctx, needs), before.but(**copied, **changed)
         case "requantize":
             changed = {name: kernel[name] for name in ("encoding", "scale_version")}
-            after = before.but(**seal, **same_print, **changed, exact=z3.BoolVal(False, ctx=ctx))
+            after = before.but(**copied, **changed, exact=z3.BoolVal(False, ctx=ctx))
             return _all(ctx, needs), after
         case "index_remap":
             kv = model.peers["kv"]
-            return _all(ctx, needs), before.but(**seal, **same_print, kv_generation=kv.own("generation").value)
+            return _all(ctx, needs), before.but(**copied, kv_generation=kv.own("generation").value)
         case "window_roll":
             changed = {"boundary_version": world.shared("request.window_version").value, "ring_still": true}
             # Only what the ring holds can be rolled: nothing new comes into being.
-            return _all(ctx, needs), before.but(**seal, **same_print, **changed)
+            return _all(ctx, needs), before.but(**copied, **changed)
         case "tail_fill":
             end = model.own("end").value
             covered = true if inputs is None else z3.And(inputs[0] <= end, to <= inputs[1])
+            # A ring keeps the youngest rows that its window holds; the oldest make room.
+            room: dict[str, Any] = {}
+            if model.group.object == "uncompressed_tail":
+                oldest = to - before["window"]
+                low = z3.If(oldest > before["lo"], oldest, before["lo"])
+                room = {"lo": low, "origin": post("start").value}
             joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end)
-            after = before.but(**seal, **same_print, hi=to, bytes=post("bytes").value, ring_still=true)
+            after = before.but(**copied, **room, hi=to, bytes=post("bytes").value, ring_still=true)
             return _all(ctx, [*needs, covered, joined]), after
         case "boundary_record":
             request = world.shared
             names = {"version": "window_version", "separators": "separators", "skipped": "skipped"}
             # A record is made from the request alone, so it is the request's own, for as long as the request is.
-            own = {name: request(f"request.{name}").value for name in IDENTITY}
+            own = _identity(model, post)
             after = before.but(
                 committed=true, agree=post("matched").value, lo=post("start").value, hi=post("end").value,
                 origin=post("start").value, **own,
@@ -140,7 +148,8 @@ def _rebuilt(
         window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
         states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),
         **{name: request(f"request.{fact}").value for name, fact in versions.items()},
-        **{name: request(f"request.{name}").value for name in (*IDENTITY, "index_config")},
+        **_identity(model, post),
+        index_config=request("request.index_config").value,
     )  # fmt: skip
     if "kv" in model.peers:
         kv = model.peers["kv"]
@@ -150,6 +159,12 @@ def _rebuilt(
         agree=z3.If(post("matched").known, post("matched").value, fresh["agree"]),
         fingerprint=post("recorded").value, written=post("recorded").value,
     )  # fmt: skip
+
+
+def _identity(model: GroupModel, post: Post) -> dict[str, Any]:
+    """Identity of newly made content: the request's. Where it ends before any media item, it suits whatever media."""
+    own = {name: model.world.shared(f"request.{name}").value for name in IDENTITY}
+    return {**own, "media": post("media").value}
 
 
 def _wanted(model: GroupModel) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ __all__ = ["Truth", "fingerprints", "held_parts", "truthful"]
 
 SOURCE = "layer_inputs"
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
-READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout")
+READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout", "shard")
 NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "stride", "pool", "kv_generation")
 BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still", "wide")
 VERSIONS = (
@@ -78,6 +78,9 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
     alive = z3.Or(at_home, *(form == model.world.enums.member(facts["form"].type, f) for f in ("moving", "demoted")))
     on_device = own("tier").value == model.world.enums.member(facts["tier"].type, "device")
     always = z3.BoolVal(True, ctx=ctx)
+    moving = form == model.world.enums.member(facts["form"].type, "moving")
+    # A segment on its way from the device is still in its block there, until the copy has left.
+    on_block = z3.And(on_device, z3.Or(at_home, moving))
     clauses: list[tuple[str, Any]] = []
 
     def say(label: str, premise: Any, needs: tuple[str, ...], conclusion: Any) -> None:
@@ -102,7 +105,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         if name in facts:
             say(name, alive, (name,), truth[name] == fact(name))
     if model.group.constants.get("has_bytes"):
-        say("device", z3.And(at_home, on_device), (), truth["device"])
+        say("device", on_block, (), truth["device"])
         say(
             "mine",
             alive,
@@ -112,7 +115,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         say("no_future", always, ("written_generation",), fact("written_generation") <= fact("generation"))
         say(
             "mapped",
-            at_home,
+            alive,
             ("mapped_generation",),
             z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]),
         )
@@ -120,10 +123,10 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
         say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))
-        say("address", at_home, ("address",), truth["address"] == fact("address"))
-        say("stride", at_home, ("stride",), truth["stride"] == fact("stride"))
+        say("address", on_block, ("address",), truth["address"] == fact("address"))
+        say("stride", on_block, ("stride",), truth["stride"] == fact("stride"))
         # A block belongs to the pool that gave it out, from the allocation on.
-        placed = z3.Or(at_home, form == model.world.enums.member(facts["form"].type, "pending"))
+        placed = z3.Or(on_block, form == model.world.enums.member(facts["form"].type, "pending"))
         say("pool", placed, ("pool_epoch",), truth["pool"] == fact("pool_epoch"))
         exact = model.world.enums.member(facts["exactness"].type, "exact")
         say("exact", alive, ("exactness",), z3.Implies(fact("exactness") == exact, truth["exact"]))
@@ -164,6 +167,7 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
     world, group = model.world, model.group
     constants = group.constants
     request = world.shared
+    media_from = request("request.media_from")
 
     def same(ghost: str, other: Z3Fact) -> tuple[str, Any]:
         return ghost, z3.And(other.known, truth[ghost] == other.value)
@@ -171,7 +175,14 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
     parts = [
         ("form", truth["committed"]),
         ("matched", truth["agree"] >= world.length + int(constants.get("lookahead", 0))),
-        *(same(name, request(f"request.{name}")) for name in IDENTITY),
+        *(same(name, request(f"request.{name}")) for name in IDENTITY if name != "media"),
+        # Before the first media item there is none that could differ.
+        (
+            "media",
+            z3.Or(
+                same("media", request("request.media"))[1], z3.And(media_from.known, world.length <= media_from.value)
+            ),
+        ),
     ]
     if constants.get("has_bytes"):
         parts += _byte_parts(model, truth, same)
@@ -223,6 +234,7 @@ def _byte_parts(model: GroupModel, truth: Truth, same: Any) -> list[tuple[str, A
         same("layout", model.kernel("layout")),
         same("kernel_version", model.kernel("version")),
         same("encoding", model.kernel("encoding")),
+        same("shard", model.kernel("shard")),
         ("address", truth["address"] % alignment == 0),
         ("stride", truth["stride"] % alignment == 0),
     ]

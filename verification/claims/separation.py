@@ -100,8 +100,11 @@ class _Pair:
         return [self._content(self.other, self.other.own, memory)]
 
     def _content(self, model: GroupModel, facts: Any, memory: Memory) -> Any:
-        home = model.world.enums.member(model.group.facts["form"].type, model.group.home)
-        placed = z3.And(facts("form").value == home, owns(model, facts), facts("address").known)
+        kinds = model.group.facts["form"].type
+        written = [
+            facts("form").value == model.world.enums.member(kinds, name) for name in (model.group.home, "moving")
+        ]
+        placed = z3.And(z3.Or(written), owns(model, facts), facts("address").known)
         return z3.Implies(placed, memory.kind_at(facts("address").value) == self.kind[model.group.object])
 
     def _fairness(self, step: Step) -> list[Any]:
