@@ -49,6 +49,7 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
     ]  # fmt: skip
     alignment = int(group.constants["alignment"])
     declared = _declared(run, group, model)
+    sealed = model.own("sealed")
     # What a capture bakes in: addresses of one pool, the layout of rows, the stride between them.
     kernel_layout = model.kernel("layout")
     allowed = z3.And(
@@ -58,7 +59,7 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
     allowed = z3.And(allowed, *declared)
     found = run.must_not(
         world.ctx, [*base, z3.Not(allowed), *world.domains()], f"{group.id}: captured is allowed",
-        soft=small(world, *world.models.values()),
+        soft=[z3.And(sealed.known, sealed.value), *small(world, *world.models.values())],
     )  # fmt: skip
     if found is None:
         if run.witness is None and run.must(world.ctx, [*base, *world.domains()], f"{group.id}: witness") is not None:
