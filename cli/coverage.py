@@ -23,11 +23,7 @@ class Coverage:
     def __init__(self, rulebook: Rulebook) -> None:
         rules = list(rulebook.objects.values())
         checks = [(check.where, check.object, check.id) for one in rules for check in one.checks]
-        checks += [
-            (one.resumable.where, one.name, "resumable")
-            for one in rules
-            if one.resumable.condition is not None
-        ]
+        checks += [(one.resumable.where, one.name, "resumable") for one in rules if one.resumable.condition is not None]
         self._labels = {
             "checks": _labels(checks),
             "options": _labels((o.where, o.object, o.id) for one in rules for o in one.options),
@@ -38,17 +34,13 @@ class Coverage:
     def note(self, bound: BoundRulebook, scenario: Scenario, result: ScenarioResult) -> None:
         """Count what one scenario exercised; changes this object."""
         checks = {f"{group.id}/{check.id}": check.where for group in bound.groups for check in group.checks}
-        options = {
-            f"{group.id}/{option.id}": option.where for group in bound.groups for option in group.options
-        }
+        options = {f"{group.id}/{option.id}": option.where for group in bound.groups for option in group.options}
         if result.decision is not None:
             self._count("checks", checks, result.decision.failed)
             plan = result.decision.plan
             self._count("options", options, (f"{step.group}/{step.option}" for step in plan))
         groups = {segment.id: segment.group for segment in scenario.segments}
-        transitions = {
-            f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions
-        }
+        transitions = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions}
         fired = (f"{groups.get(event.segment)}/{event.trigger}" for event in scenario.events)
         self._count("transitions", transitions, fired)
 

@@ -190,14 +190,11 @@ def _shown(value: object) -> str:
 def _plan(decision: Decision) -> list[Any]:
     from hitproof.cli.output import table
 
-    price = (
-        f"Recovery costs {decision.cost_us:.0f} us; with the prefill of the rest {decision.total_us:.0f} us."
-    )
+    price = f"Recovery costs {decision.cost_us:.0f} us; with the prefill of the rest {decision.total_us:.0f} us."
     if not decision.plan:
         return [price]
     rows = [
-        (step.group, step.option, step.repair, step.level, step.joint, _cost(step.cost_us))
-        for step in decision.plan
+        (step.group, step.option, step.repair, step.level, step.joint, _cost(step.cost_us)) for step in decision.plan
     ]
     return [table("Plan", ("group", "option", "repair", "level", "joint", "us"), rows), price]
 

@@ -35,9 +35,7 @@ def list_profiles(format: FormatOption = Format.text, debug: DebugOption = False
     if format is Format.json:
         write_json({"profiles": rows})
     else:
-        cells = [
-            (*list(row.values())[:4], "yes" if row["verified_against_checkpoint"] else "no") for row in rows
-        ]
+        cells = [(*list(row.values())[:4], "yes" if row["verified_against_checkpoint"] else "no") for row in rows]
         show(table("Shipped profiles", ("profile", "title", "layers", "groups", "verified"), cells))
     return EXIT_GOOD
 
@@ -63,9 +61,7 @@ def show_profile(
 @profile_app.command("from-config")
 def from_config(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config.json of a model.")],
-    name: Annotated[
-        str | None, typer.Option("--name", help="The profile's name. (default: the model type)")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The profile's name. (default: the model type)")] = None,
     kv_dtype: Annotated[
         str | None, typer.Option("--kv-dtype", help="Number format of the cache. (default: the model's)")
     ] = None,

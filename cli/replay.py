@@ -57,9 +57,7 @@ def replay(
     ] = DEFAULT_RULEBOOK,
     inject_version_changes: Annotated[
         float,
-        typer.Option(
-            "--inject-version-changes", min=0, max=1, help="Share of requests that find a new version."
-        ),
+        typer.Option("--inject-version-changes", min=0, max=1, help="Share of requests that find a new version."),
     ] = 0.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the injected changes.")] = 0,
     format: FormatOption = Format.text,
@@ -124,9 +122,7 @@ def _modes(chosen: Sequence[Retention] | None) -> list[Mode]:
     return [mode for mode in get_args(Mode) if mode in (chosen or (Retention.full,))]
 
 
-def _counted(
-    requests: Iterator[TraceRequest], tell: Callable[[str], None], mode: str
-) -> Iterator[TraceRequest]:
+def _counted(requests: Iterator[TraceRequest], tell: Callable[[str], None], mode: str) -> Iterator[TraceRequest]:
     for count, request in enumerate(requests, start=1):
         if not count % 1_000:
             tell(f"replaying, retention {mode}: {count} requests")

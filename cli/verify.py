@@ -101,9 +101,7 @@ def _claims(names: Sequence[str] | None) -> list[str] | None:
 
     for name in names or ():
         if name not in CLAIMS:
-            raise UsageError(
-                "there is no such claim", got=name, expected=", ".join(CLAIMS), hint=suggest(name, CLAIMS)
-            )
+            raise UsageError("there is no such claim", got=name, expected=", ".join(CLAIMS), hint=suggest(name, CLAIMS))
     return list(dict.fromkeys(names)) if names else None
 
 

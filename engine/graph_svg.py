@@ -168,8 +168,7 @@ class _Drawing:
         first = y + height / 2 - LINE * len(lines) / 2 + 5
         at = f'text-anchor="middle" x="{middle:.1f}"'
         stays = "".join(
-            f'<text {at} y="{first + LINE * (i + 1):.1f}">{escape(event)}</text>'
-            for i, event in enumerate(lines)
+            f'<text {at} y="{first + LINE * (i + 1):.1f}">{escape(event)}</text>' for i, event in enumerate(lines)
         )
         return (
             f'<rect class="box" rx="8" x="{x:.1f}" y="{y:.1f}" width="{self.box:.1f}" height="{height:.1f}"/>'

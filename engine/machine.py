@@ -65,9 +65,7 @@ class FormMachine:
         markup = MarkupMachine(**self._plan()).markup
         return {
             "states": [state["name"] for state in markup["states"]],
-            "transitions": [
-                {key: one[key] for key in ("trigger", "source", "dest")} for one in markup["transitions"]
-            ],
+            "transitions": [{key: one[key] for key in ("trigger", "source", "dest")} for one in markup["transitions"]],
         }
 
     def _plan(self) -> dict[str, Any]:

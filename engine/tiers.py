@@ -121,9 +121,7 @@ class TieredLru:
         room_in: str | None = None
         for name, capacity, held in zip(TIER_NAMES, self._capacities, self._tiers, strict=True):
             if not seen.isdisjoint(held):
-                raise InternalError(
-                    f"block {min(seen.intersection(held))} is in the {name} tier and above it"
-                )
+                raise InternalError(f"block {min(seen.intersection(held))} is in the {name} tier and above it")
             if capacity is not None and len(held) > capacity:
                 raise InternalError(f"the {name} tier holds {len(held)} blocks, its capacity is {capacity}")
             if held and room_in is not None:

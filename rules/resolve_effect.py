@@ -19,7 +19,15 @@ NEVER_SET = ("weights", "attention_config", "adapter", "media", "salt", "matched
 
 
 def read_effect(
-    reading: Reading, subject: Subject, decl: OptionDecl, repair: Repair, at: Places, rule: str, *, inherited: bool
+    reading: Reading,
+    subject: Subject,
+    decl: OptionDecl,
+    repair: Repair,
+    mends: tuple[str, ...],
+    at: Places,
+    rule: str,
+    *,
+    inherited: bool,
 ) -> Effect:
     """The whole effect of an option; of a shared or inherited one, what concerns facts that the object has.
 
@@ -59,12 +67,12 @@ def read_effect(
                 target[fact] = parse_condition(
                     str(text), subject.scope, expect=expect, where=place(key, fact), rule=rule
                 )
-    if renews and "self" in decl.consumes:
+    if renews and "self" in decl.consumes and "fingerprint_matches" in mends:
         raise SchemaError(
-            "a repair that reads its own bytes cannot record a new fingerprint of them",
+            "a repair that reads its own bytes cannot record a new fingerprint of them where the old one fails",
             where=at("id"),
             rule=rule,
-            expected="no `renews` where `consumes` names self",
+            expected="no `renews`, or bytes whose fingerprint held before",
         )
     if not reading.lenient:
         _check_established({fact for values in found.values() for fact in values}, repair, at, rule)

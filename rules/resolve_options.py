@@ -88,7 +88,7 @@ def _option(
         consumes=tuple(decl.consumes) if takes_part else ("?",),
         applies=applies,
         when=when,
-        effect=read_effect(reading, subject, decl, repair, at, rule, inherited=inherited),
+        effect=read_effect(reading, subject, decl, repair, mends, at, rule, inherited=inherited),
         cost=cost,
         because=decl.because,
         source=decl.source,

@@ -56,9 +56,7 @@ class FactType:
         if self.kind == "set":
             return f"set of {self.unit}"
         if self.kind in ("int", "real"):
-            return (
-                str(self.unit) if self.unit != DIMENSIONLESS else ("count" if self.kind == "int" else "ratio")
-            )
+            return str(self.unit) if self.unit != DIMENSIONLESS else ("count" if self.kind == "int" else "ratio")
         return self.kind
 
 

@@ -126,9 +126,7 @@ def _span(entry: object) -> range:
     return range(first, last + 1)
 
 
-_Name = Annotated[
-    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64), AfterValidator(_not_reserved)
-]
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64), AfterValidator(_not_reserved)]
 _Kebab = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=64)]
 _Text = Annotated[str, StringConstraints(max_length=1000)]
 _Constants = Annotated[
@@ -158,8 +156,8 @@ class Group(BaseModel):
     object: ObjectName
     layers: _Layers
     constants: _Constants = Field(default_factory=dict)
-    peers: Annotated[Mapping[Annotated[_Name, AfterValidator(_not_scope)], _Name], Field(max_length=16)] = (
-        Field(default_factory=dict)
+    peers: Annotated[Mapping[Annotated[_Name, AfterValidator(_not_scope)], _Name], Field(max_length=16)] = Field(
+        default_factory=dict
     )
     note: _Text = ""
 

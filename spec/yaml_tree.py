@@ -118,18 +118,14 @@ def read_tree(
     """
     where = Position(str(path))
     # Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
-    flags = (
-        os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-    )
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise MissingFileError("this is not a regular file", where=where, expected="a YAML file")
             if status.st_size > limit_bytes:
-                raise _too_large(
-                    "the file is too large", where, f"{status.st_size} bytes", f"{limit_bytes} bytes"
-                )
+                raise _too_large("the file is too large", where, f"{status.st_size} bytes", f"{limit_bytes} bytes")
             data = file.read(limit_bytes + 1)
     except FileNotFoundError as error:
         raise MissingFileError("there is no such file", where=where) from error
@@ -222,9 +218,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, source: str, file: str) -> Hitpro
     line = source.splitlines()[where.line - 1 : where.line] if where.line else []
     if line and "\t" in line[0][: where.column]:
         hint = "indent with spaces, not with tabs"
-    elif any(
-        words in str(error.problem) for words in ("cannot start any token", "mapping values are not allowed")
-    ):
+    elif any(words in str(error.problem) for words in ("cannot start any token", "mapping values are not allowed")):
         hint = "quote the text, or check the indentation"
     elif began != where:
         hint = f"it was read as part of what begins at line {began.line}, column {began.column}"
@@ -243,9 +237,7 @@ class _Open:
         self.key: tuple[str, Position] | None = None
 
     def close(self) -> Node:
-        return (
-            Mapping(self.where, self.entries) if self.is_mapping else Sequence(self.where, tuple(self.items))
-        )
+        return Mapping(self.where, self.entries) if self.is_mapping else Sequence(self.where, tuple(self.items))
 
     def add(self, node: Node) -> None:
         if self.flow and isinstance(node, Scalar) and not node.quoted:
@@ -264,9 +256,7 @@ class _Open:
             got = describe(node)
             raise YamlError("a key must be text", where=node.where, got=got, hint="put the key in quotes")
         if node.text == "<<" and not node.quoted:
-            raise YamlError(
-                "merge keys are refused", where=node.where, got="<<", hint="write the entries out"
-            )
+            raise YamlError("merge keys are refused", where=node.where, got="<<", hint="write the entries out")
         if node.value in self.entries:
             first = self.entries[node.value][0]
             message = f"this key stands twice, first at line {first.line}, column {first.column}"
@@ -280,9 +270,7 @@ def _refuse_split(node: Scalar, key: tuple[str, Position] | None) -> None:
         raise YamlError(message, where=node.where, got=node.text, hint="quote the expression")
     if key is not None and node.text == "":
         name, where = key
-        hint = (
-            "put a space after the colon" if ":" in name else "quote the expression, or give the key a value"
-        )
+        hint = "put a space after the colon" if ":" in name else "quote the expression, or give the key a value"
         message = "a comma inside { } ends the value, so this became a key without a value"
         raise YamlError(message, where=where, got=name, hint=hint)
 
@@ -297,14 +285,10 @@ def _build(source: str, file: str, max_depth: int, max_nodes: int) -> Node:
             nodes += 1
             where = _at(file, event.start_mark)
             if nodes > max_nodes:
-                raise _too_large(
-                    "the document has too many values", where, None, f"{max_nodes} values and keys"
-                )
+                raise _too_large("the document has too many values", where, None, f"{max_nodes} values and keys")
             _refuse_features(event, where)
             if isinstance(event, yaml.CollectionStartEvent):
-                opened = _Open(
-                    where, flow=bool(event.flow_style), is_mapping=isinstance(event, yaml.MappingStartEvent)
-                )
+                opened = _Open(where, flow=bool(event.flow_style), is_mapping=isinstance(event, yaml.MappingStartEvent))
                 if stack and stack[-1].is_mapping and stack[-1].key is None:
                     stack[-1].new_key(opened.close())
                 if len(stack) >= max_depth:
@@ -329,9 +313,7 @@ def _build(source: str, file: str, max_depth: int, max_nodes: int) -> Node:
 
 def _refuse_features(event: Any, where: Position) -> None:
     if isinstance(event, yaml.AliasEvent):
-        raise YamlError(
-            "aliases are refused", where=where, got=f"*{event.anchor}", hint="write the value out"
-        )
+        raise YamlError("aliases are refused", where=where, got=f"*{event.anchor}", hint="write the value out")
     if event.anchor is not None:
         raise YamlError("anchors are refused", where=where, got=f"&{event.anchor}", hint="remove it")
     if event.tag is not None:
@@ -341,9 +323,7 @@ def _refuse_features(event: Any, where: Position) -> None:
 def _refuse_document(event: Any, root: Node | None, file: str) -> None:
     where = _at(file, event.start_mark)
     if root is not None:
-        raise YamlError(
-            "a file holds one document", where=where, got="a second document", hint="remove the `---`"
-        )
+        raise YamlError("a file holds one document", where=where, got="a second document", hint="remove the `---`")
     if event.tags:
         raise YamlError("tags are refused", where=where, got="%TAG", hint="remove the line")
     if event.version not in (None, (1, 2)):
@@ -375,9 +355,7 @@ def _resolve(text: str, where: Position) -> _Value:
             raise YamlError("a number must be finite", where=where, got=text, hint="quote it if it is text")
         return text
     if len(text) > _MAX_NUMBER:
-        raise _too_large(
-            "the number is too long", where, f"{len(text)} characters", f"{_MAX_NUMBER} characters"
-        )
+        raise _too_large("the number is too long", where, f"{len(text)} characters", f"{_MAX_NUMBER} characters")
     if _LEADING_ZERO.match(text):
         hint = "quote it if it is text, or drop the zeros; an octal number begins with 0o"
         raise YamlError("a number with a leading zero is ambiguous", where=where, got=text, hint=hint)

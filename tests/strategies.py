@@ -120,12 +120,9 @@ def atoms() -> st.SearchStrategy[str]:
     order = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     same = st.sampled_from(["==", "!="])
     compared = [
-        st.builds("{0} {1} {2}".format, numbers(unit), order, numbers(unit))
-        for unit in ("tokens", "bytes", "us")
+        st.builds("{0} {1} {2}".format, numbers(unit), order, numbers(unit)) for unit in ("tokens", "bytes", "us")
     ]
-    counters = st.sampled_from(
-        ["self.generation", "self.kv_generation", "kv.generation", "self.generation + 1"]
-    )
+    counters = st.sampled_from(["self.generation", "self.kv_generation", "kv.generation", "self.generation + 1"])
     return st.one_of(
         *compared,
         st.builds("{0} <= {1} < {2}".format, *([numbers("tokens")] * 3)),
@@ -139,9 +136,7 @@ def atoms() -> st.SearchStrategy[str]:
         st.builds("self.weights {0} request.weights".format, same),
         st.sampled_from(["self.pinned", "kv.ready", "group.has_v", "True", "False"]),
         st.builds("{0} {1} self.marks".format, numbers("tokens"), st.sampled_from(["in", "not in"])),
-        st.sampled_from(
-            ["self.tier in (device, host)", "self.tier not in (disk,)", "self.address % 512 == 0"]
-        ),
+        st.sampled_from(["self.tier in (device, host)", "self.tier not in (disk,)", "self.address % 512 == 0"]),
         st.sampled_from(["(self.address + self.bytes) % 512 < 8", "-self.address // 4096 < 0"]),
         st.builds("{0} in (0, 128, 512)".format, numbers("tokens")),
         st.sampled_from(sorted(VALID)).map(lambda path: f"known({path})"),
@@ -182,9 +177,7 @@ def broken_values(path: str) -> st.SearchStrategy[Any]:
             edges = [fact.lo, fact.hi, fact.lo - 1, fact.hi + 1, near - 1, near + 1, 2**63, -(2**63)]
             return st.sampled_from([*common, *edges])
         case "real":
-            return st.sampled_from(
-                [*common, 0.0, fact.hi, -1.0, 0.25, 1e300, float("nan"), float("inf"), 2**70]
-            )
+            return st.sampled_from([*common, 0.0, fact.hi, -1.0, 0.25, 1e300, float("nan"), float("inf"), 2**70])
         case "bool":
             return st.sampled_from([True, False, None, 0, 1])
         case "enum":

@@ -105,9 +105,7 @@ def _record_of(text: str, file: str, line: int) -> dict[str, object]:
         ) from error
     if not isinstance(record, dict):
         where = Position(file, line, 1 + len(text) - len(text.lstrip()))
-        raise TraceError(
-            "the line is not an object", where=where, got=_kind(record), expected="one JSON object a line"
-        )
+        raise TraceError("the line is not an object", where=where, got=_kind(record), expected="one JSON object a line")
     return record
 
 
@@ -188,9 +186,7 @@ def _hash_ids(value: object, text: str, where: Position) -> list[int]:
     if not value or (set(map(type, value)) == {int} and min(value) >= 0 and max(value) <= MAX_HASH_ID):
         return value
     index, wrong = next(
-        (index, item)
-        for index, item in enumerate(value)
-        if type(item) is not int or not 0 <= item <= MAX_HASH_ID
+        (index, item) for index, item in enumerate(value) if type(item) is not int or not 0 <= item <= MAX_HASH_ID
     )
     raise TraceError(
         f"hash id number {index + 1} cannot be used",

@@ -67,9 +67,7 @@ CONVERSATION = TraceStatistics(
 )  # fmt: skip
 
 
-def synthesize(
-    requests: int, seed: int, *, statistics: TraceStatistics = CONVERSATION
-) -> Iterator[TraceRequest]:
+def synthesize(requests: int, seed: int, *, statistics: TraceStatistics = CONVERSATION) -> Iterator[TraceRequest]:
     """Draws a workload; the same arguments give the same requests.
 
     One shared block opens every request. A request either starts a conversation or continues one: it shares a

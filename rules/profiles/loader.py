@@ -22,9 +22,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 def shipped_profiles() -> list[str]:
     """The names of the profiles that come with this package, sorted."""
-    return sorted(
-        entry.name.removesuffix(".yaml") for entry in _folder().iterdir() if entry.name.endswith(".yaml")
-    )
+    return sorted(entry.name.removesuffix(".yaml") for entry in _folder().iterdir() if entry.name.endswith(".yaml"))
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -66,9 +64,7 @@ def dump_profile(profile: Profile) -> str:
         if group.note:
             entry["note"] = _Text(group.note)
         plain["groups"].append(entry)
-    return yaml.dump(
-        plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**9, allow_unicode=True
-    )
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**9, allow_unicode=True)
 
 
 class _Text(str):
@@ -82,9 +78,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_representer(
-    _Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
+_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
 
 
 def _ranges(layers: tuple[int, ...]) -> list[int | str]:

@@ -108,9 +108,7 @@ def common_type(parts: Sequence[Node | Numeral], fail: Fail) -> FactType | None:
         if kind != kinds[0]:
             error = UnitError if kind.is_number and kinds[0].is_number else ConditionError
             fail(
-                "two quantities of different units meet"
-                if error is UnitError
-                else "two different types meet",
+                "two quantities of different units meet" if error is UnitError else "two different types meet",
                 got=f"{kinds[0]} and {kind}",
                 expected="the same on both sides",
                 kind=error,
@@ -170,9 +168,7 @@ def _fold(op: str, left: int | float, right: int | float, fail: Fail) -> Numeral
 
 
 def _refuse_counters(op: str, left: Node | Numeral, right: Node | Numeral, fail: Fail) -> None:
-    counters = [
-        part for part in (left, right) if not isinstance(part, Numeral) and type_of(part).kind == "counter"
-    ]
+    counters = [part for part in (left, right) if not isinstance(part, Numeral) and type_of(part).kind == "counter"]
     if counters and not (op == "+" and (isinstance(left, Numeral) or isinstance(right, Numeral))):
         fail("a counter takes no part in arithmetic", got=op, expected="== != < <= > >= or + a literal")
 

@@ -86,9 +86,7 @@ class Checker(OperandChecker):
         fail = self.fail(left if len(part.ops) == 1 else right)
         sign = _COMPARISON.get(type(op))
         if sign is None:
-            fail(
-                "this comparison is not part of the language", got=self.source.excerpt(part), hint="write =="
-            )
+            fail("this comparison is not part of the language", got=self.source.excerpt(part), hint="write ==")
         first, second = self.value(left), self.value(right)
         enum = next((k for k in map(kind_of, (first, second)) if k and k.kind == "enum"), None)
         if enum:
@@ -132,9 +130,7 @@ class Checker(OperandChecker):
             return Member(adopt(value, FactType("int", group.fact.type.unit), self.fail(item)), group)
         kind = kind_of(typed(value) if isinstance(value, Numeral) else value)
         if kind is None or kind.kind not in ("int", "counter", "enum"):
-            self.fail(item)(
-                "this cannot be looked up in a tuple", got=describe(value), expected="an integer or enum"
-            )
+            self.fail(item)("this cannot be looked up in a tuple", got=describe(value), expected="an integer or enum")
         if not container.elts:
             fail("the tuple is empty", expected="one literal or more")
         members = tuple(self.literal(element, kind) for element in container.elts)

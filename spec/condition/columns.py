@@ -196,9 +196,7 @@ def _in_set(item: _Number, path: str) -> _Rails:
             holds: Any = np.isin(value.values, members)
         else:
             spread, sets = np.broadcast_arrays(value.values, group.values)
-            holds = np.array(
-                [int(one) in members for one, members in zip(spread, sets, strict=True)], dtype=bool
-            )
+            holds = np.array([int(one) in members for one, members in zip(spread, sets, strict=True)], dtype=bool)
         return _split(np.logical_and(value.known, group.known), holds)
 
     return run

@@ -62,13 +62,9 @@ def interpret(node: Node, env: Mapping[str, object]) -> Any:
         case Extreme(op=op, args=args):
             return _known_only(EXTREME[op], *(interpret(arg, env) for arg in args))
         case Member(item=item, container=Ref() as container):
-            return _known_only(
-                lambda value, group: value in group, interpret(item, env), interpret(container, env)
-            )
+            return _known_only(lambda value, group: value in group, interpret(item, env), interpret(container, env))
         case Member(item=item, container=tuple() as literals):
-            return _known_only(
-                lambda value: any(value == one.value for one in literals), interpret(item, env)
-            )
+            return _known_only(lambda value: any(value == one.value for one in literals), interpret(item, env))
 
 
 def _known_only(function: Any, *values: Value) -> Any:

@@ -77,9 +77,7 @@ def _range(node: Node, fail: Callable[..., NoReturn]) -> Interval:
             pick = min if op == "min" else max
             return pick(lo for lo, _ in ranges), pick(hi for _, hi in ranges)
         case Arith(op=op, left=left, right=right):
-            if op in ("//", "%") and not (
-                isinstance(right, Literal) and type(right.value) is int and right.value > 0
-            ):
+            if op in ("//", "%") and not (isinstance(right, Literal) and type(right.value) is int and right.value > 0):
                 got = right.value if isinstance(right, Literal) else "an expression that is not constant"
                 fail("a divisor must be a positive constant", got, "1 or more")
             fixed = isinstance(left, Literal) or isinstance(right, Literal)

@@ -138,9 +138,7 @@ def _check_tokens(text: str, where: Position, rule: str | None) -> None:
         if problem:
             line = text.count("\n", 0, match.start()) + 1
             column = match.start() - (text.rfind("\n", 0, match.start()) + 1)
-            raise ConditionError(
-                problem, where=_place(where, line, column), rule=rule, got=word, hint=_HINTS.get(word)
-            )
+            raise ConditionError(problem, where=_place(where, line, column), rule=rule, got=word, hint=_HINTS.get(word))
     if not tokens:
         raise ConditionError("the expression is empty", where=where, rule=rule, expected="an expression")
     if brackets:
@@ -191,9 +189,7 @@ def _check_size(source: Source) -> None:
         count += len(level)
         if count > MAX_NODES or depth > MAX_DEPTH:
             raise ConditionError(
-                "the expression has too many parts"
-                if count > MAX_NODES
-                else "the expression is nested too deep",
+                "the expression has too many parts" if count > MAX_NODES else "the expression is nested too deep",
                 where=source.at(level[0]),
                 rule=source.rule,
                 expected=f"at most {MAX_NODES} parts and {MAX_DEPTH} levels",

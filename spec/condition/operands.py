@@ -68,9 +68,7 @@ class OperandChecker(ABC):
                 if len(arguments) == (2 if name == "implies" else 1) and not part.keywords:
                     return self.condition(part, positive=False)
                 fail(
-                    "implies takes a condition and its consequence"
-                    if name == "implies"
-                    else "known takes one fact",
+                    "implies takes a condition and its consequence" if name == "implies" else "known takes one fact",
                     got=f"{len(arguments)} arguments",
                 )
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.Compare():
@@ -158,9 +156,7 @@ class OperandChecker(ABC):
         macro = self.scope.macros.get(path)
         if macro is not None:
             numeral = (
-                isinstance(macro, Literal)
-                and macro.type.kind in ("int", "real")
-                and not macro.type.unit.exponents
+                isinstance(macro, Literal) and macro.type.kind in ("int", "real") and not macro.type.unit.exponents
             )
             return (
                 Numeral(macro.value)

@@ -65,9 +65,7 @@ def parse_condition(
         case FactType():
             node = checker.of_type(source.tree, expect)
         case _:
-            raise ValueError(
-                f"expect must be bool, applies, number, cost, any or a fact type, not {expect!r}"
-            )
+            raise ValueError(f"expect must be bool, applies, number, cost, any or a fact type, not {expect!r}")
     varying = sorted(reads(node) - scope.constants) if expect == "applies" else []
     if varying:
         fail(

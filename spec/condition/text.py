@@ -68,7 +68,5 @@ def _member(node: Member, word: str) -> str:
     if isinstance(node.container, Ref):
         group = node.container.path
     else:
-        group = (
-            "(" + ", ".join(text(one) for one in node.container) + (",)" if len(node.container) == 1 else ")")
-        )
+        group = "(" + ", ".join(text(one) for one in node.container) + (",)" if len(node.container) == 1 else ")")
     return f"{_inside(node.item, _SUM)} {word} {group}"

@@ -121,7 +121,10 @@ def test_the_comparison_is_not_vacuous() -> None:
     wanted = {"miss", "reuse", "repair", "rebuild", "recompute", "refuse", "clamped", "several steps", "purge"}
     wanted |= {"quarantine", "eager", "copy_on_write"}
     wanted |= {
-        option.id for name in (*SHIPPED, *SMALL) for group in engine_of(name).judge.groups for option in group.bound.options
+        option.id
+        for name in (*SHIPPED, *SMALL)
+        for group in engine_of(name).judge.groups
+        for option in group.bound.options
     }
     assert set() == {name for name in wanted if not seen[name]}
 

@@ -93,9 +93,7 @@ def imports_of(tree: ast.AST, name: str, known: Mapping[str, object], *, is_pack
     ]
 
 
-def _targets(
-    node: ast.Import | ast.ImportFrom | ast.Call, package: str, known: Mapping[str, object]
-) -> Iterator[str]:
+def _targets(node: ast.Import | ast.ImportFrom | ast.Call, package: str, known: Mapping[str, object]) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

@@ -42,10 +42,7 @@ def test_every_room_has_its_link() -> None:
 def test_every_code_folder_is_a_package(room: str) -> None:
     """Each folder that holds Python files has an `__init__.py` all the way up, or it is not installed."""
     needed = {
-        folder
-        for path in (ROOT / room).rglob("*.py")
-        for folder in path.parents
-        if folder.is_relative_to(ROOT / room)
+        folder for path in (ROOT / room).rglob("*.py") for folder in path.parents if folder.is_relative_to(ROOT / room)
     }
     missing = sorted(
         (folder / "__init__.py").relative_to(ROOT).as_posix()
@@ -65,9 +62,7 @@ def test_every_room_is_typed(room: str) -> None:
 def test_every_data_file_is_shipped(room: str) -> None:
     """Each file of a room that is not Python is named by a pattern of the package data."""
     patterns = shipped_patterns()
-    files = (
-        path for path in (ROOT / room).rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
-    )
+    files = (path for path in (ROOT / room).rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc"))
     unshipped = sorted(path for path in files if not any(fnmatch(path.name, pattern) for pattern in patterns))
     lines = [
         f'pyproject.toml: add to package-data "*": "*{path.suffix}" (for {path.relative_to(ROOT)})'

@@ -35,9 +35,7 @@ SLIPS = {
         TAIL, "    title: Unc", "    pieces: point\n    title: Unc", "pieces: point", "duplicate", "pieces"
     ),
     "anchor": Slip(TAIL, "form: windowed", "form: &it windowed", "&it", "yaml", "&it", hint="remove it"),
-    "alias": Slip(
-        TAIL, "title: Uncompressed tail", "title: *it", "*it", "yaml", "*it", hint="write the value out"
-    ),
+    "alias": Slip(TAIL, "title: Uncompressed tail", "title: *it", "*it", "yaml", "*it", hint="write the value out"),
     "tag": Slip(
         TAIL,
         "title: Uncompressed tail",
@@ -150,9 +148,7 @@ SLIPS = {
         "usage",
         "../decision.yaml",
     ),
-    "newer language": Slip(
-        "rulebook.yaml", "language: 1", "language: 2", "2", "schema", "2", "Input should be 1"
-    ),
+    "newer language": Slip("rulebook.yaml", "language: 1", "language: 2", "2", "schema", "2", "Input should be 1"),
 }
 
 
@@ -233,9 +229,7 @@ def test_a_huge_file_is_refused_unread(book: Path) -> None:
     ],
     ids=["no UTF-8", "NUL", "empty"],
 )
-def test_a_binary_file_is_refused(
-    book: Path, content: bytes, place: tuple[int, int], got: str | None
-) -> None:
+def test_a_binary_file_is_refused(book: Path, content: bytes, place: tuple[int, int], got: str | None) -> None:
     """Bytes that are no text are told with line and column."""
     (book / "decision.yaml").write_bytes(content)
     done = run("check", book, "--format", "json")
@@ -271,9 +265,7 @@ def test_a_text_error_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_a_bad_scenario_is_told_with_its_file(book: Path) -> None:
     """A scenario that names a group or a fact that does not exist ends in exit code 3 and names its file."""
-    path = edit(
-        book, "scenarios/026-read-outlives-lease.yaml", "facts: {generation: 12", "facts: {generatio: 12"
-    )
+    path = edit(book, "scenarios/026-read-outlives-lease.yaml", "facts: {generation: 12", "facts: {generatio: 12")
     for command in (("test", book, path), ("explain", book, "026")):
         done = run(*command, "--format", "json")
         assert (3, "reference", str(path)) == (done.code, done.error["code"], done.error["file"])

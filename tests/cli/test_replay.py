@@ -160,8 +160,6 @@ def test_a_real_replay_adds_up(tmp_path: Path) -> None:
         assert 200 == one["requests"] == sum(one["decisions"].values())
         assert 0 < one["block_touches"]
         for unit in ("blocks", "tokens"):
-            parts = [
-                one[name][unit] for name in ("effective_reuse_rate", "recovered_rate", "recomputed_rate")
-            ]
+            parts = [one[name][unit] for name in ("effective_reuse_rate", "recovered_rate", "recomputed_rate")]
             assert one["logical_hit_rate"][unit] == pytest.approx(sum(parts))
             assert 0 < one["logical_hit_rate"][unit] <= 1

@@ -39,9 +39,7 @@ def claim(verdict: ClaimVerdict, name: str = "sound", example: Counterexample | 
     )
 
 
-def report(
-    verdict: ClaimVerdict, *results: ClaimResult, mutants: tuple[MutantResult, ...] = ()
-) -> VerifyReport:
+def report(verdict: ClaimVerdict, *results: ClaimResult, mutants: tuple[MutantResult, ...] = ()) -> VerifyReport:
     """One report."""
     return VerifyReport(
         rulebook="mixed_attention",
@@ -121,9 +119,7 @@ def test_the_verifier_gets_what_was_asked_for(answer: Callable[[VerifyReport], d
     assert hasattr(handed["replayer"], "replay")
 
 
-def test_a_counterexample_is_told_and_written(
-    answer: Callable[[VerifyReport], dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_counterexample_is_told_and_written(answer: Callable[[VerifyReport], dict[str, Any]], tmp_path: Path) -> None:
     """The sentence, rule and place are shown; the scenario file loads as the same scenario."""
     example = Counterexample(
         sentence="the window starts too late",

@@ -59,12 +59,8 @@ def cases(
             bound,
         )
         segment = segment_of(types, group, random, form, bound)
-        runtime = types.make(
-            "runtime", {name: _value(fact, random) for name, fact in bound.rulebook.runtime.items()}
-        )
-        kernel = types.make(
-            "kernel", {name: _value(fact, random) for name, fact in bound.rulebook.kernel.items()}
-        )
+        runtime = types.make("runtime", {name: _value(fact, random) for name, fact in bound.rulebook.runtime.items()})
+        kernel = types.make("kernel", {name: _value(fact, random) for name, fact in bound.rulebook.kernel.items()})
         arguments = {
             name: random.choice(MISFITS) if random.random() < 0.05 else _value(fact, random)
             for name, fact in group.facts.items()

@@ -219,7 +219,9 @@ def test_round_trip_through_the_library(profile: str) -> None:
 
 def test_possible_events_of_a_state() -> None:
     """A state's events can be asked for."""
-    assert ("demote_end", "promote_end", "transfer_failed") == MACHINE.triggers("full.moving")
+    assert ("demote_end", "promote_end", "promote_failed", "demote_failed", "transfer_failed") == MACHINE.triggers(
+        "full.moving"
+    )
     assert () == MACHINE.triggers("full.windowed")
 
 

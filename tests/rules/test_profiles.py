@@ -90,9 +90,7 @@ class TestShipped:
 
     def test_v4_flash_peers_are_wired(self) -> None:
         """The index reads its entries, each state the entries or index that it continues."""
-        peers = {
-            group.id: dict(group.peers) for group in load_profile("deepseek-v4-flash").groups if group.peers
-        }
+        peers = {group.id: dict(group.peers) for group in load_profile("deepseek-v4-flash").groups if group.peers}
         assert {
             "window": {"boundary": "window_boundary"},
             "csa_index": {"kv": "csa_entries"},
@@ -161,9 +159,7 @@ class TestAgainstSheets:
         """The sheet gives each kind of layer the same window; ours is one group over all of them."""
         sheet = yaml.safe_load((SHEETS / "deepseek-v4-flash.yaml").read_text("utf-8"))
         window = load_profile("deepseek-v4-flash").group("window")
-        assert sorted(layer for each in sheet["cache_groups"] for layer in each["layers"]) == list(
-            window.layers
-        )
+        assert sorted(layer for each in sheet["cache_groups"] for layer in each["layers"]) == list(window.layers)
         assert {each["window"] for each in sheet["cache_groups"]} == {window.constants["window"]}
 
 
@@ -213,9 +209,7 @@ class TestLoad:
         self, old: str, new: str, error: type[HitproofError], message: str, tmp_path: Path
     ) -> None:
         """File, line and a plain sentence, also for what contradicts between groups."""
-        text = (Path(__file__).parents[2] / "rules" / "profiles" / "deepseek-v4-flash.yaml").read_text(
-            "utf-8"
-        )
+        text = (Path(__file__).parents[2] / "rules" / "profiles" / "deepseek-v4-flash.yaml").read_text("utf-8")
         path = broken(text, old, new, tmp_path)
         with pytest.raises(error, match=message) as caught:
             load_profile(path)

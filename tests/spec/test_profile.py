@@ -20,9 +20,7 @@ def group(group_id: str, **fields: Any) -> dict[str, Any]:
 
 def profile(*groups: dict[str, Any], **fields: Any) -> Profile:
     """A profile of two layers with these groups."""
-    return Profile.model_validate(
-        {"profile": "tiny", "title": "Tiny", "layers": 2, "groups": list(groups), **fields}
-    )
+    return Profile.model_validate({"profile": "tiny", "title": "Tiny", "layers": 2, "groups": list(groups), **fields})
 
 
 class TestExpandLayers:
@@ -65,9 +63,7 @@ class TestExpandLayers:
         with pytest.raises(ProfileError):
             expand_layers(entries)
 
-    @given(
-        st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=9)
-    )
+    @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=9))
     def test_no_input_raises_anything_else(self, entries: object) -> None:
         """Whatever is given, the answer is sorted layers without doubles, or a typed error."""
         try:

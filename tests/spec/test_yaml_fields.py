@@ -61,9 +61,7 @@ class TestExpectations:
             (yaml_fields.expect_mapping, "[a]", "a list", "a mapping"),
         ],
     )
-    def test_another_value_is_refused_with_all_that_helps(
-        self, ask: Any, bad: str, got: str, expected: str
-    ) -> None:
+    def test_another_value_is_refused_with_all_that_helps(self, ask: Any, bad: str, got: str, expected: str) -> None:
         """The error carries the place, the rule, what stood there and what should have."""
         with pytest.raises(SchemaError) as caught:
             ask(entry(f"k: {bad}", "k")[1], "the window", "tail/covers")

@@ -59,10 +59,7 @@ class TestReading:
             *[("0", 0), ("-0", 0), ("7", 7), ("-7", -7), ("+7", 7), ("0x1F", 31), ("0o17", 15)],
             *[("1" * 40, int("1" * 40)), ("-0x1F", "-0x1F"), ("0b11", "0b11"), ("0xZZ", "0xZZ")],
             *[("1.5", 1.5), ("-.5", -0.5), ("2.", 2.0), ("1e3", 1000.0), ("1.5E-3", 0.0015), ("0.25", 0.25)],
-            *[
-                (text, text)
-                for text in ("12:30", "1_000", "1,000", "2024-01-02", "1.2.3", "-x", "+", ".", "e5")
-            ],
+            *[(text, text) for text in ("12:30", "1_000", "1,000", "2024-01-02", "1.2.3", "-x", "+", ".", "e5")],
             *[
                 ('"7"', "7"),
                 ("'true'", "true"),
@@ -117,9 +114,7 @@ class TestReading:
             ("k: >-\r\n  abc", 2, 3),
         ],
     )
-    def test_content_points_at_the_first_character_of_the_text(
-        self, text: str, line: int, column: int
-    ) -> None:
+    def test_content_points_at_the_first_character_of_the_text(self, text: str, line: int, column: int) -> None:
         """Quotes and block headers are stepped over, so that a column inside an expression is right."""
         assert Position("f.yaml", line, column) == entry(text, "k")[1].content
 
@@ -239,9 +234,7 @@ class TestRefusing:
             (b"\xef\xbb\xbfa: \xed\xa0\x80", 1, 4),
         ],
     )
-    def test_bytes_that_are_not_utf_8_are_refused_with_their_place(
-        self, data: bytes, line: int, column: int
-    ) -> None:
+    def test_bytes_that_are_not_utf_8_are_refused_with_their_place(self, data: bytes, line: int, column: int) -> None:
         """UTF-16, a picture and a coded surrogate are no UTF-8."""
         with pytest.raises(YamlError, match="not UTF-8") as caught:
             parse_tree(data, "f.yaml")
@@ -258,9 +251,7 @@ class TestRefusing:
             parse_tree(text, "f.yaml")
         assert Position("f.yaml", 1, column) == caught.value.where
 
-    @pytest.mark.parametrize(
-        "text", ["[" * 1_000_000, "[\n" * 1_000_000, "{a: [" * 500_000, "- " * 1_000_000]
-    )
+    @pytest.mark.parametrize("text", ["[" * 1_000_000, "[\n" * 1_000_000, "{a: [" * 500_000, "- " * 1_000_000])
     def test_a_million_open_brackets_are_refused_as_too_deep(self, text: str) -> None:
         """The class is the same where the parser's own cap, on what it looks ahead, is met first."""
         with pytest.raises(InputTooLargeError, match="nested too deeply") as caught:
@@ -335,9 +326,7 @@ class TestFiles:
         path = tmp_path / "huge.yaml"
         with path.open("wb") as file:
             file.truncate(100_000_000)
-        with pytest.raises(
-            InputTooLargeError, match="got: 100000000 bytes; expected: at most 4194304 bytes"
-        ) as caught:
+        with pytest.raises(InputTooLargeError, match="got: 100000000 bytes; expected: at most 4194304 bytes") as caught:
             read_tree(path)
         assert str(path) == caught.value.where.file
 
@@ -405,10 +394,7 @@ class TestFuzz:
     @settings(max_examples=200, deadline=None)
     @given(
         st.recursive(
-            st.none()
-            | st.booleans()
-            | st.integers(-(10**30), 10**30)
-            | st.text(st.characters(codec="ascii")),
+            st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.text(st.characters(codec="ascii")),
             lambda inner: (
                 st.lists(inner, max_size=4) | st.dictionaries(st.from_regex(r"[a-z]+", fullmatch=True), inner)
             ),

@@ -57,7 +57,11 @@ class TestHonesty:
     """Verdicts say no more than was found."""
 
     def test_a_solver_that_gives_up_leaves_the_claim_unknown(
-        self, source: RuleSource, profiles: dict[str, Profile], replayer: EngineReplayer, monkeypatch: pytest.MonkeyPatch
+        self,
+        source: RuleSource,
+        profiles: dict[str, Profile],
+        replayer: EngineReplayer,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A time-out is unknown, never proved."""
         from hitproof.verification.solve import Answer, Asker

@@ -101,9 +101,7 @@ def test_any_function_can_give_the_facts() -> None:
         ("abs(self.shift)", -7, 7),
     ],
 )
-def test_division_rounds_down_as_in_python(
-    names: Z3Facts, expression: str, dividend: int, expected: int
-) -> None:
+def test_division_rounds_down_as_in_python(names: Z3Facts, expression: str, dividend: int, expected: int) -> None:
     """Z3 and Python agree for positive divisors."""
     value, known = encode_number(bound(expression, "number"), names)
     shift = names("self.shift")

@@ -66,6 +66,8 @@ def repaired(
     same_print = {"fingerprint": before["written"]}
     # What is written goes into a private copy: a block of the current pool, published when the plan ends well.
     copied = {**seal, **same_print, **place, "pool": pool}
+    # Where the content itself changes, so does its fingerprint: the copy is recorded with its own.
+    anew = {name: post("recorded").value for name in ("fingerprint", "written")}
     first, to = _wanted(model)
     match option.repair:
         case "checksum":
@@ -78,7 +80,7 @@ def repaired(
             return _all(ctx, needs), before.but(**copied, **changed)
         case "requantize":
             changed = {name: kernel[name] for name in ("encoding", "scale_version")}
-            after = before.but(**copied, **changed, exact=z3.BoolVal(False, ctx=ctx))
+            after = before.but(**{**copied, **anew}, **changed, exact=z3.BoolVal(False, ctx=ctx))
             return _all(ctx, needs), after
         case "index_remap":
             kv = model.peers["kv"]
@@ -97,7 +99,7 @@ def repaired(
                 low = z3.If(oldest > before["lo"], oldest, before["lo"])
                 room = {"lo": low, "origin": post("start").value}
             joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end)
-            after = before.but(**copied, **room, hi=to, bytes=post("bytes").value, ring_still=true)
+            after = before.but(**{**copied, **anew}, **room, hi=to, bytes=post("bytes").value, ring_still=true)
             return _all(ctx, [*needs, covered, joined]), after
         case "boundary_record":
             request = world.shared

@@ -86,7 +86,7 @@ def _at_zero(run: Run, world: World, found: Any, verdict: Any, title: str) -> An
 
 def _refusal_is_possible(run: Run, group: BoundGroup) -> None:
     """The premise: identity matches, yet some check fails and nothing mends it; only the length can fall."""
-    if run.witness is not None or isinstance(group.needed, Literal) and not group.needed.value:
+    if run.witness is not None or (isinstance(group.needed, Literal) and not group.needed.value):
         return
     world = World(run.bound)
     model = world.group(group.id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from hitproof.spec.bound import BoundGroup

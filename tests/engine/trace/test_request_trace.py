@@ -18,8 +18,7 @@ from hitproof.spec.errors import HitproofError, MissingFileError, TraceError
 SHARED = Path(__file__).resolve().parents[4] / "shared/data/traces"
 GOOD = '{"timestamp": 3000, "input_length": 600, "output_length": 7, "hash_ids": [0, 5]}'
 AGENT = (
-    '{"agent": "a", "session": 0, "ms_in_session": 20, "input_bytes": 2050, "output_bytes": 9, '
-    '"hash_ids": [0, 1, 2]}'
+    '{"agent": "a", "session": 0, "ms_in_session": 20, "input_bytes": 2050, "output_bytes": 9, "hash_ids": [0, 1, 2]}'
 )
 
 

@@ -12,9 +12,7 @@ import pytest
 from hitproof.engine.trace import TraceRequest, read_trace, synthesize
 from hitproof.spec.errors import UsageError
 
-TRACE = (
-    Path(__file__).resolve().parents[4] / "shared/data/traces/mooncake-conversation/conversation_trace.jsonl"
-)
+TRACE = Path(__file__).resolve().parents[4] / "shared/data/traces/mooncake-conversation/conversation_trace.jsonl"
 SEEDS = (7, 11, 2026)
 
 

@@ -15,9 +15,7 @@ from tests.strategies import FACTS, SCOPE
 
 def parse(expression: Any, **options: Any) -> Node:
     """Parse in the shared scope at a known place."""
-    return parse_condition(
-        expression, SCOPE, where=Position("rules.yaml", 10, 20), rule="tail/covers", **options
-    )
+    return parse_condition(expression, SCOPE, where=Position("rules.yaml", 10, 20), rule="tail/covers", **options)
 
 
 def _parse_or_refuse(expression: str) -> None:
@@ -129,9 +127,7 @@ def test_depth_and_size_are_capped(expression: str) -> None:
         parse(expression)
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 0, 1.5, b"kv.ready", ["kv.ready"], {"kv.ready": None}, object()]
-)
+@pytest.mark.parametrize("value", [None, True, 0, 1.5, b"kv.ready", ["kv.ready"], {"kv.ready": None}, object()])
 def test_what_is_no_text_is_refused(value: Any) -> None:
     """YAML gives nulls, numbers and lists where a text was forgotten."""
     with pytest.raises(ConditionError, match="must be a text"):

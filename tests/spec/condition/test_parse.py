@@ -103,9 +103,7 @@ class TestTrees:
             ("request.weights", FACTS["self.weights"].type, FACTS["self.weights"].type),
         ],
     )
-    def test_effects_are_parsed_to_the_type_of_their_fact(
-        self, expression: str, expect: Any, kind: Any
-    ) -> None:
+    def test_effects_are_parsed_to_the_type_of_their_fact(self, expression: str, expect: Any, kind: Any) -> None:
         """Any fact type can be asked for."""
         assert kind == type_of(parse(expression, expect=expect))
 
@@ -154,9 +152,7 @@ class TestTypes:
             ("kv.ready and 0 < self.start + self.bytes", 37, "tokens and bytes", "the same on both sides"),
         ],
     )
-    def test_unit_errors_point_into_the_expression(
-        self, expression: str, column: int, got: str, expected: str
-    ) -> None:
+    def test_unit_errors_point_into_the_expression(self, expression: str, column: int, got: str, expected: str) -> None:
         """Position, rule, what was got and what was expected are all there."""
         with pytest.raises(UnitError) as caught:
             parse(expression)
@@ -326,8 +322,4 @@ def test_trees_are_values() -> None:
     """Equal text gives equal, hashable trees."""
     first, second = parse("self.start % 4 == 0 or kv.ready"), parse("self.start % 4 == 0 or kv.ready")
     assert first == second and hash(first) == hash(second)
-    assert (
-        isinstance(first, Or)
-        and isinstance(first.terms[0], Compare)
-        and isinstance(first.terms[0].left, Arith)
-    )
+    assert isinstance(first, Or) and isinstance(first.terms[0], Compare) and isinstance(first.terms[0].left, Arith)

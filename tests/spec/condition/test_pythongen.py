@@ -44,8 +44,7 @@ def local(path: str) -> tuple[str, bool]:
         (
             "self.start <= length <= self.start",
             "self_start is not None and self_start <= length and length <= self_start",
-            "(self_start is not None and self_start > length"
-            " or self_start is not None and length > self_start)",
+            "(self_start is not None and self_start > length or self_start is not None and length > self_start)",
         ),
         (
             "self.start <= max(0, length - group.window + 1)",

@@ -41,9 +41,7 @@ def test_every_reading_counts() -> None:
 def test_walk_is_top_down_and_left_to_right() -> None:
     """The first node is the tree itself."""
     node = parse("self.start + 1 < length")
-    assert ["self.start + 1 < length", "self.start + 1", "self.start", "1", "length"] == list(
-        map(text, walk(node))
-    )
+    assert ["self.start + 1 < length", "self.start + 1", "self.start", "1", "length"] == list(map(text, walk(node)))
 
 
 def test_conjuncts_are_the_terms_that_must_hold() -> None:
@@ -93,6 +91,4 @@ def test_substituting_is_evaluating_first(expression: str, state: dict[str, obje
     if amount is not None and not 0 <= amount <= 1_000_000:
         return
     node = bind(parse(expression), CONSTANTS)
-    assert interpret(node, state | {"self.start": amount}) is interpret(
-        substitute(node, {"self.start": new}), state
-    )
+    assert interpret(node, state | {"self.start": amount}) is interpret(substitute(node, {"self.start": new}), state)
