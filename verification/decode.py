@@ -106,9 +106,11 @@ def decode_scenario(
     length = model.eval(world.length, model_completion=True).as_long()
     request = _environment(model, world, "request", world.bound.rulebook.request)
     request.setdefault("length", length + 1)
-    chosen = segments if segments is not None else [
-        segment_of(model, group, length=length) for group in world.models.values()
-    ]  # fmt: skip
+    chosen = (
+        segments
+        if segments is not None
+        else [segment_of(model, group, length=length) for group in world.models.values()]
+    )
     taken = {segment.group for segment in chosen}
     if fill:
         chosen = [

@@ -84,9 +84,12 @@ class GroupModel:
         rows = int(group.constants.get("row_tokens", 1))
         # Pieces meet where one ends, and a well-formed piece ends with a whole row.
         self.share_domain = [
-            0 <= self.share_first, self.share_first <= self.share_to, self.share_to <= FAR,
-            self.share_first % rows == 0, self.share_to % rows == 0,
-        ]  # fmt: skip
+            0 <= self.share_first,
+            self.share_first <= self.share_to,
+            self.share_to <= FAR,
+            self.share_first % rows == 0,
+            self.share_to % rows == 0,
+        ]
         self.peers = {role: world.group(peer) for role, peer in group.peers.items()} if prefix is None else {}
         self._ready: dict[str, Z3Fact] = {}
         self._duals: dict[tuple[int, int], tuple[Dual, Node, Any]] = {}

@@ -20,7 +20,7 @@ class TestProved:
     def test_every_claim_is_proved(
         self, name: str, source: RuleSource, profiles: dict[str, Profile], replayer: EngineReplayer
     ) -> None:
-        """All nine claims, each with a witness that its premise can hold; rules dead in one model may live in another."""
+        """All nine, each with a witness that its premise can hold; rules dead in one model may live in another."""
         report = verify(source, [profiles[name]], replayer=replayer, jobs=1)
         assert list(CLAIMS) == [result.id for result in report.claims]
         for result in report.claims:

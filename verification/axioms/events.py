@@ -18,14 +18,30 @@ __all__ = ["KNOWN_EVENTS", "physically"]
 
 KNOWN_EVENTS = frozenset(
     {
-        "allocate", "append", "commit", "abort", "rollback", "rollback_window", "roll_window", "unseal", "demote_begin", "demote_failed",
+        "allocate",
+        "append",
+        "commit",
+        "abort",
+        "rollback",
+        "rollback_window",
+        "roll_window",
+        "unseal",
+        "demote_begin",
+        "demote_failed",
         "demote_end",
-        "spill", "promote_begin",
+        "spill",
+        "promote_begin",
         "promote_failed",
-        "remap_rows", "promote_end", "transfer_failed", "defragment", "share", "evict", "quarantine",
+        "remap_rows",
+        "promote_end",
+        "transfer_failed",
+        "defragment",
+        "share",
+        "evict",
+        "quarantine",
         "discard",
     }
-)  # fmt: skip
+)
 
 
 def physically(
@@ -72,9 +88,15 @@ def physically(
             return written, _reported(model, step, written, assumptions)
         case "roll_window":
             rolled = before.but(
-                lo=after["lo"], hi=after["hi"], origin=after["origin"], bytes=after["bytes"],
-                written=after["fingerprint"], fingerprint=after["fingerprint"], intact=true, ring_still=true,
-            )  # fmt: skip
+                lo=after["lo"],
+                hi=after["hi"],
+                origin=after["origin"],
+                bytes=after["bytes"],
+                written=after["fingerprint"],
+                fingerprint=after["fingerprint"],
+                intact=true,
+                ring_still=true,
+            )
             return rolled, _reported(model, step, rolled, assumptions)
         case "demote_end" | "spill":
             # A copy may be torn; whether it is, nobody knows until the bytes are measured.

@@ -107,10 +107,14 @@ def repaired(
             # A record is made from the request alone, so it is the request's own, for as long as the request is.
             own = _identity(model, post)
             after = before.but(
-                committed=true, agree=post("matched").value, lo=post("start").value, hi=post("end").value,
-                origin=post("start").value, **own,
+                committed=true,
+                agree=post("matched").value,
+                lo=post("start").value,
+                hi=post("end").value,
+                origin=post("start").value,
+                **own,
                 **{name: request(f"request.{fact}").value for name, fact in names.items()},
-            )  # fmt: skip
+            )
             return _all(ctx, needs), after
         case _:
             return _rebuilt(model, option, post, fresh, needs, inputs, {**seal, **place, **kernel, "pool": pool})
@@ -141,26 +145,36 @@ def _rebuilt(
         exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
         needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx)]
     versions = {
-        "compressor_version": "compressor_version", "seed": "compression_seed", "boundary_version": "window_version",
-    }  # fmt: skip
+        "compressor_version": "compressor_version",
+        "seed": "compression_seed",
+        "boundary_version": "window_version",
+    }
     made = fresh.but(
         **common,
-        committed=true, exact=exact, ring_still=true, written=fresh["fingerprint"],
-        lo=first, hi=to, origin=first, agree=fresh["agree"], bytes=post("bytes").value,
+        committed=true,
+        exact=exact,
+        ring_still=true,
+        written=fresh["fingerprint"],
+        lo=first,
+        hi=to,
+        origin=first,
+        agree=fresh["agree"],
+        bytes=post("bytes").value,
         window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
         states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),
         **{name: request(f"request.{fact}").value for name, fact in versions.items()},
         **_identity(model, post),
         index_config=request("request.index_config").value,
-    )  # fmt: skip
+    )
     if "kv" in model.peers:
         kv = model.peers["kv"]
         made = made.but(kv_content=kv.own("recorded").value, kv_generation=kv.own("generation").value)
     # The new segment is filed under the request's own key; its fingerprint is the one that is then recorded.
     return _all(ctx, needs), made.but(
         agree=z3.If(post("matched").known, post("matched").value, fresh["agree"]),
-        fingerprint=post("recorded").value, written=post("recorded").value,
-    )  # fmt: skip
+        fingerprint=post("recorded").value,
+        written=post("recorded").value,
+    )
 
 
 def _identity(model: GroupModel, post: Post) -> dict[str, Any]:

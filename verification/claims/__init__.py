@@ -17,9 +17,16 @@ from hitproof.verification.run import Claim
 __all__ = ["ALL_CLAIMS"]
 
 _MODULES = (
-    complete, deterministic, fail_closed, graph_covers_machine, intersection_satisfiable, repair_sound, separation, sound,
+    complete,
+    deterministic,
+    fail_closed,
+    graph_covers_machine,
+    intersection_satisfiable,
+    repair_sound,
+    separation,
+    sound,
     static_graph,
-)  # fmt: skip
+)
 
 ALL_CLAIMS: dict[str, Claim] = {
     name: next(module.CLAIM for module in _MODULES if module.CLAIM.id == name) for name in CLAIMS

@@ -39,8 +39,10 @@ def _nothing_is_read_at_zero(run: Run, group: BoundGroup) -> None:
     if found is not None:
         run.fail(
             f"{group.id} still needs something when nothing is reused, so a state without it has no way out",
-            f"{group.object}/needed", group.rules.where, None,
-        )  # fmt: skip
+            f"{group.object}/needed",
+            group.rules.where,
+            None,
+        )
 
 
 def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
@@ -51,8 +53,10 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
     if option is None:
         run.fail(
             f"{group.id} has no full recompute: where nothing else applies, it is stuck",
-            f"{group.object}/recompute", group.rules.where, None,
-        )  # fmt: skip
+            f"{group.object}/recompute",
+            group.rules.where,
+            None,
+        )
         return
     facts = {name: world.shared(f"request.has_{name}") for name in SOURCES["forward"] if name in ("tokens", "media")}
     have = z3.And([z3.And(fact.known, fact.value) for fact in facts.values()])
@@ -61,9 +65,11 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
     stuck = run.must_not(world.ctx, [*base, have, z3.Not(applies), *world.domains()], f"{group.id}: sources suffice")
     if stuck is not None:
         run.fail(
-            f"{group.id} cannot be recomputed although tokens and media are at hand", option.rule, option.where,
+            f"{group.id} cannot be recomputed although tokens and media are at hand",
+            option.rule,
+            option.where,
             _at_zero(run, world, stuck.model, "refuse", "recompute does not apply although its sources are at hand"),
-        )  # fmt: skip
+        )
         return
     wishes = [*small(world), *(z3.Or(z3.Not(f.known), f.value) for n, f in sorted(facts.items()) if n == "tokens")]
     lies = run.must_not(
@@ -72,9 +78,11 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
     if lies is not None:
         gone = [n for n, f in facts.items() if not z3.is_true(lies.model.eval(f.value, model_completion=True))]
         run.fail(
-            f"{group.id} claims that it can be recomputed without {', '.join(sorted(gone))}", option.rule, option.where,
+            f"{group.id} claims that it can be recomputed without {', '.join(sorted(gone))}",
+            option.rule,
+            option.where,
             _at_zero(run, world, lies.model, "miss", "recompute is promised without its sources"),
-        )  # fmt: skip
+        )
 
 
 def _at_zero(run: Run, world: World, found: Any, verdict: Any, title: str) -> Any:
@@ -98,8 +106,8 @@ def _refusal_is_possible(run: Run, group: BoundGroup) -> None:
 
 CLAIM = Claim(
     id="complete",
-    sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources exist, or "
-    "the reused length falls, down to 0, where nothing is read and tokens and media suffice.",
+    sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources "
+    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice.",
     method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass",
     assumptions=("a request's claim to hold tokens and media is true",),
     prove=prove,

@@ -17,7 +17,7 @@ __all__ = ["CLAIM"]
 
 
 def prove(run: Run) -> None:
-    """Options are ordered by (cost, level, id): two that share a key must never compete. Every rule decides somewhere."""
+    """Options are ordered by (cost, level, id): two of one key must never compete. Every rule decides somewhere."""
     alive = 0
     for group in run.bound.groups:
         if not group.rules.mandatory:
@@ -42,21 +42,27 @@ def _never_compete(run: Run, group: BoundGroup, first: BoundOption, second: Boun
     same = z3.And(prices[0][1], prices[1][1], prices[0][0] == prices[1][0])
     lean = [prices[0][0] < 1]
     found = run.must_not(
-        world.ctx, [*both, failing, *others, same, *world.domains()], f"{group.id}: {first.id} twice",
+        world.ctx,
+        [*both, failing, *others, same, *world.domains()],
+        f"{group.id}: {first.id} twice",
         soft=[*small(world, *world.models.values()), *lean],
-    )  # fmt: skip
+    )
     if found is None:
         return
     length = found.model.eval(world.length, model_completion=True).as_long()
     run.fail(
-        f"{group.id} has two options with one key (cost, level, '{first.id}'): repair '{first.repair}' and '{second.repair}'",
+        f"{group.id} has two options with one key (cost, level, '{first.id}'): "
+        f"repair '{first.repair}' and '{second.repair}'",
         second.rule,
         second.where,
         decode_scenario(
-            found.model, world, "deterministic", f"two options named {first.id} compete",
+            found.model,
+            world,
+            "deterministic",
+            f"two options named {first.id} compete",
             Expectation(length=length, competing=[first.repair, second.repair]),
         ),
-    )  # fmt: skip
+    )
 
 
 def _decisive(run: Run, group: BoundGroup) -> int:
@@ -89,7 +95,8 @@ def _note_rules(run: Run, group: BoundGroup) -> None:
 
 CLAIM = Claim(
     id="deterministic",
-    sentence="Equal states get equal plans, whatever the order of the rules; and every rule decides something somewhere.",
+    sentence="Equal states get equal plans, whatever the order of the rules; and every rule decides something "
+    "somewhere.",
     method="pairs of options with one key must exclude each other; one satisfiability question a rule",
     assumptions=(),
     prove=prove,

@@ -54,9 +54,11 @@ def _unknown_is_safe(run: Run, group: BoundGroup, path: str) -> int:
     others = [model.dual(check.require).T for check in unread]
     label = f"{group.id}: {path} unknown"
     found = run.must_not(
-        world.ctx, [*base, inside, accepted, refused, *others, *world.domains()], label,
+        world.ctx,
+        [*base, inside, accepted, refused, *others, *world.domains()],
+        label,
         soft=small(world, *world.models.values()),
-    )  # fmt: skip
+    )
     if found is None:
         if run.witness is None and run.must(
             world.ctx, [*base, model.accepted(), *world.domains()], f"{group.id}: witness"
@@ -73,9 +75,12 @@ def _unknown_is_safe(run: Run, group: BoundGroup, path: str) -> int:
         reading[0],
     )
     scenario = decode_scenario(
-        found.model, world, "fail_closed", f"{path} is unknown, and {group.id} is accepted",
+        found.model,
+        world,
+        "fail_closed",
+        f"{path} is unknown, and {group.id} is accepted",
         Expectation(accepted=True, at=length),
-    )  # fmt: skip
+    )
     run.fail(
         f"{group.id} is accepted while {path} is unknown, though a known value would be refused",
         guilty.rule,

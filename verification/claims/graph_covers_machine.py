@@ -108,9 +108,15 @@ def _no_state_is_stuck(
         segment = segment_of(found.model, model, name="s")
         events = [Event(segment="s", trigger=t.id) for t in exits]
         scenario = decode_scenario(
-            found.model, world, "graph_covers_machine", f"a segment in form '{form}' has no way on",
-            Expectation(facts={"s.form": form}, refused_event=0 if events else None), segments=[segment], events=events, fill=False,
-        )  # fmt: skip
+            found.model,
+            world,
+            "graph_covers_machine",
+            f"a segment in form '{form}' has no way on",
+            Expectation(facts={"s.form": form}, refused_event=0 if events else None),
+            segments=[segment],
+            events=events,
+            fill=False,
+        )
         dead = [t for t in group.transitions if not any(possible[t.id, source] for source in t.sources)]
         blamed = dead or exits
         place = blamed[0].where if blamed else group.rules.where

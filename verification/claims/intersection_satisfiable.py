@@ -130,9 +130,14 @@ class _Stories:
             for step in self.lives[group.id]:
                 events.append(decode_event(found, world.group(group.id), segment.id, step, length=length))
         return decode_scenario(
-            found, world, "intersection_satisfiable", "every group is written, committed and reused",
-            Expectation(accepted=True, at=length), segments=segments, events=events,
-        )  # fmt: skip
+            found,
+            world,
+            "intersection_satisfiable",
+            "every group is written, committed and reused",
+            Expectation(accepted=True, at=length),
+            segments=segments,
+            events=events,
+        )
 
 
 class _Committed(GroupModel):
@@ -182,10 +187,15 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
     truth = Truth.fresh(world.ctx, f"{group.id}.")
     to, _ = model.number(model.group.raw_to)
     base = [
-        model.accepted(), model.needed(), *world.usual(), world.length > 0,
-        *(clause for _, clause in truthful(model, model.own, truth)), *fingerprints(truth, run.assumptions),
-        model.share_first == 0, model.share_to == FAR,
-    ]  # fmt: skip
+        model.accepted(),
+        model.needed(),
+        *world.usual(),
+        world.length > 0,
+        *(clause for _, clause in truthful(model, model.own, truth)),
+        *fingerprints(truth, run.assumptions),
+        model.share_first == 0,
+        model.share_to == FAR,
+    ]
     if group.object in ("recurrent_state", "compressor_state"):
         committed = z3.Select(truth["states"], world.length)
     elif group.constants.get("has_bytes"):
@@ -193,9 +203,11 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
     else:
         return
     found = run.must_not(
-        world.ctx, [*base, z3.Not(committed), *world.domains()], f"{group.id}: never beyond its boundary",
+        world.ctx,
+        [*base, z3.Not(committed), *world.domains()],
+        f"{group.id}: never beyond its boundary",
         soft=small(world, *world.models.values()),
-    )  # fmt: skip
+    )
     if found is None:
         return
     length = found.model.eval(world.length, model_completion=True).as_long()
@@ -205,16 +217,19 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
         check.rule if check else group.object,
         check.where if check else group.rules.where,
         decode_scenario(
-            found.model, world, "intersection_satisfiable", f"{group.id} is accepted beyond its boundary",
+            found.model,
+            world,
+            "intersection_satisfiable",
+            f"{group.id} is accepted beyond its boundary",
             Expectation(accepted=True, at=length),
         ),
-    )  # fmt: skip
+    )
 
 
 CLAIM = Claim(
     id="intersection_satisfiable",
-    sentence="All groups of a model can be written, committed and reused together at some length above 0, and no verdict "
-    "passes the largest boundary that all of them have committed.",
+    sentence="All groups of a model can be written, committed and reused together at some length above 0, and no "
+    "verdict passes the largest boundary that all of them have committed.",
     method="bounded story of every group's life (the witness is replayed), then validity a group",
     assumptions=("writers_tell",),
     prove=prove,

@@ -47,9 +47,14 @@ class _Option:
         post, promises = model.after(option)
         failing = z3.Or([z3.Not(model.holds(check)) for check in sorted(option.mends)] or [False])
         premise = [
-            model.applies(option), model.identity(), failing, *promises, *self.world.usual(), self.world.length > 0,
+            model.applies(option),
+            model.identity(),
+            failing,
+            *promises,
+            *self.world.usual(),
+            self.world.length > 0,
             *_environment_known(self.world, model),
-        ]  # fmt: skip
+        ]
         self._rules(post, premise)
         if not run.done:
             self._truth(post, premise)
@@ -143,14 +148,17 @@ class _Option:
             if not z3.is_true(found.eval(self.model.holds(check.id, post), model_completion=True))
         ]
         scenario = decode_scenario(
-            found, self.world, "repair_sound", sentence,
+            found,
+            self.world,
+            "repair_sound",
+            sentence,
             Expectation(option=self.label, at=length, fails_after=failing),
-        )  # fmt: skip
+        )
         self.run.fail(sentence, self.option.rule, self.option.where, scenario)
 
 
 def _environment_known(world: World, model: GroupModel) -> list[Any]:
-    """`contracts_known`, `counters_never_wrap`: kernel contract and pool epoch are known, counters far from their end."""
+    """`contracts_known`, `counters_never_wrap`: contract and pool epoch are known, counters far from their end."""
     known = [model.kernel(name).known for name in world.bound.rulebook.kernel]
     known.append(world.shared("runtime.pool_epoch").known)
     far = [

@@ -83,9 +83,12 @@ class _Pair:
     def _pair_holds(self, mine: Any, others: Any) -> Any:
         """Co-owners of a block are sealed, of one object and of one identity."""
         meet = z3.And(
-            owns(self.mover, mine), owns(self.other, others), mine("address").known, others("address").known,
+            owns(self.mover, mine),
+            owns(self.other, others),
+            mine("address").known,
+            others("address").known,
             mine("address").value == others("address").value,
-        )  # fmt: skip
+        )
         if not self.same_object:
             return z3.Not(meet)
         names = ("weights", "attention_config", "adapter", "media", "salt")
@@ -112,10 +115,11 @@ class _Pair:
         transition = step.transition
         apart = z3.Not(
             z3.And(
-                owns(self.other, self.other.own), self.other.own("address").known,
+                owns(self.other, self.other.own),
+                self.other.own("address").known,
                 self.other.own("address").value == self.mover.own("address").value,
             )
-        )  # fmt: skip
+        )
         parts: list[Any] = []
         if transition.owner == "sole":
             parts.append(apart)
@@ -123,10 +127,11 @@ class _Pair:
         if "exclusive_allocator" in self.run.assumptions and (transition.allocates or transition.moves):
             free = z3.Not(
                 z3.And(
-                    owns(self.other, self.other.own), self.other.own("address").known,
+                    owns(self.other, self.other.own),
+                    self.other.own("address").known,
                     self.other.own("address").value == new.value,
                 )
-            )  # fmt: skip
+            )
             parts.append(free)
             if transition.moves:
                 parts.append(new.value != self.mover.own("address").value)
@@ -173,9 +178,15 @@ class _Pair:
             segments[1] = segments[1].model_copy(update={"facts": _free(segments[1].facts)})
             events.append(Event(segment="t", trigger="allocate", arguments={"address": address}))
         scenario = decode_scenario(
-            found, self.world, "separation", f"'{step.transition.id}' lets two owners meet in one block",
-            Expectation(violates=["blocks_have_one_owner"]), segments=segments, events=events, fill=False,
-        )  # fmt: skip
+            found,
+            self.world,
+            "separation",
+            f"'{step.transition.id}' lets two owners meet in one block",
+            Expectation(violates=["blocks_have_one_owner"]),
+            segments=segments,
+            events=events,
+            fill=False,
+        )
         self.run.fail(
             f"{label}: {', '.join(broken)} no longer belong to their owner",
             f"{self.mover.group.object}/{step.transition.id}",

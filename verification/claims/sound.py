@@ -8,7 +8,8 @@ from hitproof.spec.bound import BoundGroup
 from hitproof.spec.condition import reads
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
-from hitproof.verification.axioms.truth import Truth, fingerprints, held_parts, truthful
+from hitproof.verification.axioms.held import held_parts
+from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
@@ -73,10 +74,13 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         rule,
         place,
         decode_scenario(
-            found, world, "sound", f"{group.id} is accepted and does not hold what is read",
+            found,
+            world,
+            "sound",
+            f"{group.id} is accepted and does not hold what is read",
             Expectation(accepted=True, at=length),
         ),
-    )  # fmt: skip
+    )
 
 
 def _events_keep_truth(run: Run, group: BoundGroup) -> int:
@@ -133,13 +137,16 @@ def _event_keeps_truth(run: Run, world: World, model: GroupModel, step: Step) ->
         f"{group.object}/{step.transition.id}",
         step.transition.where,
         decode_scenario(
-            found, world, "sound", f"'{step.transition.id}' leaves facts that are not truthful",
+            found,
+            world,
+            "sound",
+            f"'{step.transition.id}' leaves facts that are not truthful",
             Expectation(facts=facts),
             segments=segments,
             events=[decode_event(found, model, "s", step, donor="d" if step.donor is not None else None)],
             fill=False,
         ),
-    )  # fmt: skip
+    )
 
 
 def _blame(group: BoundGroup, fact: str) -> tuple[str, object]:

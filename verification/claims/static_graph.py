@@ -44,23 +44,35 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
         z3.BoolVal(True, ctx=world.ctx) if eager is None else encode(eager.unless["*"], world.shared, ctx=world.ctx).T
     )
     base = [
-        model.accepted(), model.needed(), captured.known, captured.value, quiet,
-        *(clause for _, clause in truthful(model, model.own, truth)), *world.usual(), world.length > 0,
-    ]  # fmt: skip
+        model.accepted(),
+        model.needed(),
+        captured.known,
+        captured.value,
+        quiet,
+        *(clause for _, clause in truthful(model, model.own, truth)),
+        *world.usual(),
+        world.length > 0,
+    ]
     alignment = int(group.constants["alignment"])
     declared = _declared(run, group, model)
     sealed = model.own("sealed")
     # What a capture bakes in: addresses of one pool, the layout of rows, the stride between them.
     kernel_layout = model.kernel("layout")
     allowed = z3.And(
-        graph.known, truth["pool"] == graph.value, kernel_layout.known, truth["layout"] == kernel_layout.value,
-        truth["stride"] % alignment == 0, truth["address"] % alignment == 0,
-    )  # fmt: skip
+        graph.known,
+        truth["pool"] == graph.value,
+        kernel_layout.known,
+        truth["layout"] == kernel_layout.value,
+        truth["stride"] % alignment == 0,
+        truth["address"] % alignment == 0,
+    )
     allowed = z3.And(allowed, *declared)
     found = run.must_not(
-        world.ctx, [*base, z3.Not(allowed), *world.domains()], f"{group.id}: captured is allowed",
+        world.ctx,
+        [*base, z3.Not(allowed), *world.domains()],
+        f"{group.id}: captured is allowed",
         soft=[z3.And(sealed.known, sealed.value), *small(world, *world.models.values())],
-    )  # fmt: skip
+    )
     if found is None:
         if run.witness is None and run.must(world.ctx, [*base, *world.domains()], f"{group.id}: witness") is not None:
             run.witness = f"{group.id} can be reused under a captured graph"
@@ -73,10 +85,13 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
         f"{group.object}/{guilty.id}" if guilty else "flags/eager",
         place if guilty else group.rules.where,
         decode_scenario(
-            found.model, world, "static_graph", "a captured graph is not sent to eager, and its blocks have moved",
+            found.model,
+            world,
+            "static_graph",
+            "a captured graph is not sent to eager, and its blocks have moved",
             Expectation(accepted=True, at=length, flags=[]),
         ),
-    )  # fmt: skip
+    )
 
 
 def _declared(run: Run, group: BoundGroup, model: GroupModel) -> list[Any]:
@@ -108,9 +123,11 @@ def _choices_stay_in_pool(run: Run, group: BoundGroup) -> None:
         ]
         stays = z3.And(post("pool_epoch").known, post("pool_epoch").value == epoch.value)
         found = run.must_not(
-            world.ctx, [*premise, z3.Not(stays), *world.domains()], f"{group.id}/{option.id} stays in the pool",
+            world.ctx,
+            [*premise, z3.Not(stays), *world.domains()],
+            f"{group.id}/{option.id} stays in the pool",
             soft=small(world, *world.models.values()),
-        )  # fmt: skip
+        )
         if found is not None:
             _report_option(run, world, group, option, found.model, post)
             return
@@ -129,10 +146,13 @@ def _report_option(run: Run, world: World, group: BoundGroup, option: Any, found
         option.rule,
         option.where,
         decode_scenario(
-            found, world, "static_graph", f"{option.id} leaves the pool",
+            found,
+            world,
+            "static_graph",
+            f"{option.id} leaves the pool",
             Expectation(option=f"{group.id}/{option.id}", at=length, fails_after=failing),
         ),
-    )  # fmt: skip
+    )
 
 
 CLAIM = Claim(
