@@ -9,6 +9,7 @@ from hitproof.engine.compile import compile_condition, compile_price
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.outcome import Judge, Outcome, Step
 from hitproof.engine.reasons import dispose, explain_failures, raise_flags
+from hitproof.engine.slopes import never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
@@ -25,6 +26,8 @@ class Engine:
         self.types = FactTypes(bound.rulebook)
         self.judge = Judge(bound, self.types)
         self._price = compile_price(bound.rulebook.prefill.cost)
+        # Where less reuse never makes the rest cheaper, the first length that is too dear ends the search.
+        self._cheapens = never_rises(bound.rulebook.prefill.cost, "length")
         self._door = bound.rulebook.door
         recompute = {None if group.recompute is None else group.recompute.when for group in bound.groups}
         self._recompute = None if None in recompute else [compile_condition(when) for when in recompute if when]
@@ -52,6 +55,8 @@ class Engine:
                 continue
             rest = price(request, runtime, length)
             if length < logical and (rest > best_total or (rest == best_total and best is not None)):
+                if self._cheapens:
+                    break
                 continue
             if first is not None and length == first.length:
                 outcome = first
