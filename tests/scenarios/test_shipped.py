@@ -56,11 +56,13 @@ def test_scenario_passes(path: Path) -> None:
     assert result.passed
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: str(path.stem))
+@pytest.mark.parametrize(
+    "path", [path for path in SCENARIOS if path.name[:3].isdigit()], ids=lambda path: str(path.stem)
+)
 def test_scenario_agrees_with_the_collected_case(path: Path) -> None:
     """Verdict, usable length and what becomes of the stored entry are the case's, but where we judge otherwise."""
     case = CASES / path.name
-    if not case.exists():
+    if not CASES.is_dir():
         pytest.skip("the collection of real failures is not beside this checkout")
     expected: dict[str, Any] = yaml.safe_load(case.read_text("utf-8"))["expected"]
     decision = EngineReplayer().replay(rulebook(), load_scenario(path)).decision
