@@ -40,7 +40,7 @@ class RepairOutcome:
     """What came of it: facts measured on the bytes, never merely expected.
 
     Args:
-        status: `done`, or `failed`: the plan escalates and what was touched is quarantined.
+        status: `done`, or `failed`: the plan escalates and the private copy is thrown away.
         measured: Facts read off the new bytes.
         detail: Why it failed.
         seconds: Time taken.

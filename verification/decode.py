@@ -23,6 +23,7 @@ def small(world: World, *models: GroupModel) -> list[Any]:
     n = world.shared("request.length").value
     unit = world.shared("request.granularity").value
     wishes = [n == world.length + 1, unit == 1, world.length <= 65_536, world.length <= 4096, world.length <= 64]
+    wishes += [world.shared(path).known for path in world.shared.paths]
     for model in models:
         # The engine asks one piece for everything.
         wishes += [model.share_first == 0, model.share_to == FAR]

@@ -157,6 +157,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a warm-up shorter than the stacked windows calls itself exact",
     ),
     Mutant(
+        "fill-over-missing-bytes",
+        "repair_sound",
+        "qwen3-next-80b-a3b",
+        ("objects", "full_kv", "recovery", "fill_young_end", "mends"),
+        ["covers_prefix", "bytes_whole"],
+        "filling the young end also declares whole the rows that it did not write",
+    ),
+    Mutant(
         "move-without-changing-the-owner",
         "separation",
         "qwen3-next-80b-a3b",

@@ -10,6 +10,9 @@ import z3
 
 __all__ = ["Answer", "Asker"]
 
+MAX_MEMORY_MB = 4096
+"""Bound on the solver's memory; a question that needs more is unknown."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -42,6 +45,7 @@ class Asker:
         solver = z3.Solver(ctx=ctx)
         solver.set("timeout", self.timeout_ms)
         solver.set("random_seed", 7)
+        solver.set("max_memory", MAX_MEMORY_MB)
         solver.add(*formulas)
         result = solver.check()
         if result == z3.unsat:

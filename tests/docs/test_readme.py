@@ -10,9 +10,10 @@ import typer
 
 from hitproof.cli.app import app
 from hitproof.rules.profiles import shipped_profiles
+from hitproof.rules.scenarios import scenario_files
 from hitproof.spec.proof import CLAIMS
 from tests.docs.console import ROOT, commands_of, comparable, prepare, run
-from tests.docs.pages import PAGES, blocks, rows
+from tests.docs.pages import PAGES, blocks, rows, squeezed
 
 README = ROOT / "README.md"
 SHOWN = commands_of(README.read_text("utf-8"))
@@ -62,6 +63,16 @@ def test_every_claim_has_its_row() -> None:
     assert [f"`{name}`" for name in CLAIMS] == [claim for claim, *_ in table]
     for claim, _, file, _ in table:
         assert f"(verification/claims/{claim.strip('`')}.py)" in file
+
+
+def test_scenarios_are_counted() -> None:
+    """Those after public reports begin with a number; README and change log tell how many there are."""
+    names = [path.stem for path in scenario_files("mixed_attention")]
+    reported = sum(name[:3].isdigit() for name in names)
+    readme, log = (squeezed((ROOT / name).read_text("utf-8")) for name in ("README.md", "CHANGELOG.md"))
+    assert f"{reported} of them ship as scenarios" in readme
+    assert f"beside {len(names) - reported} that exercise the rules" in readme
+    assert f"{len(names)} scenarios, {reported} of them after public bug reports" in log
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -99,8 +99,11 @@ def repaired(
                 low = z3.If(oldest > before["lo"], oldest, before["lo"])
                 room = {"lo": low, "origin": post("start").value}
             joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end)
+            # The rows that it does not make must be there, to the last byte.
+            tokens, size = int(model.group.constants.get("row_tokens", 1)), int(model.group.constants["row_bytes"])
+            whole = (end - before["origin"]) * size <= before["bytes"] * tokens
             after = before.but(**{**copied, **anew}, **room, hi=to, bytes=post("bytes").value, ring_still=true)
-            return _all(ctx, [*needs, covered, joined]), after
+            return _all(ctx, [*needs, covered, joined, whole]), after
         case "boundary_record":
             request = world.shared
             names = {"version": "window_version", "separators": "separators", "skipped": "skipped"}

@@ -8,10 +8,12 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup
+from hitproof.spec.condition import bind
 from hitproof.spec.rulebook import Transition
 from hitproof.spec.scenario import Event, Expectation
 from hitproof.verification.axioms.blocks import Memory, owns, writes_where
 from hitproof.verification.decode import decode_event, decode_scenario, segment_of
+from hitproof.verification.encode import Z3Fact, encode
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.steps import Step, make_step
@@ -67,6 +69,7 @@ class _Pair:
         after = writes_where(step, self.memory, self.kind[mover.group.object])
         claims = [
             ("pair", self._pair_holds(step.post, self.other.own)),
+            ("declared invariants", self._declared(step)),
             ("own bytes", z3.And(self._contents(step.post, after))),
             ("other's bytes", z3.And(self._contents_of_other(after))),
         ]
@@ -79,6 +82,30 @@ class _Pair:
             self._witness(premise, domains)
             return
         self._report(step, found.model, claims, label)
+
+    def _declared(self, step: Step) -> Any:
+        """The rulebook's own invariants over pairs, wherever both segments own a block that is known."""
+        constants = {f"group.{name}": value for name, value in self.mover.group.constants.items()}
+        same = Z3Fact(z3.BoolVal(self.same_object, ctx=self.world.ctx), z3.BoolVal(True, ctx=self.world.ctx))
+
+        def names(path: str) -> Z3Fact:
+            scope, _, name = path.partition(".")
+            if path == "same_object":
+                return same
+            return self.other.own(name) if scope == "other" else self.mover.resolve(path, step.post)
+
+        both = z3.And(
+            owns(self.mover, step.post),
+            owns(self.other, self.other.own),
+            step.post("address").known,
+            self.other.own("address").known,
+        )
+        declared = [
+            encode(bind(one.require[self.mover.group.object], constants), names, ctx=self.world.ctx).T
+            for one in self.run.bound.invariants
+            if one.over == "pair"
+        ]
+        return z3.Implies(both, z3.And(z3.BoolVal(True, ctx=self.world.ctx), *declared))
 
     def _pair_holds(self, mine: Any, others: Any) -> Any:
         """Co-owners of a block are sealed, of one object and of one identity."""
