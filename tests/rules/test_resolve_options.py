@@ -90,7 +90,7 @@ class TestOptions:
     Slip(
         "unknown check in mends",
         FULL,
-        "mends: [covers_prefix, bytes_whole]",
+        "mends: [covers_prefix]",
         "mends: [¶cover_prefix, bytes_whole]",
         ReferenceNameError,
         rule="full_kv/fill_young_end",
@@ -100,7 +100,7 @@ class TestOptions:
     Slip(
         "check of another object in mends",
         FULL,
-        "mends: [covers_prefix, bytes_whole]",
+        "mends: [covers_prefix]",
         "mends: [covers_prefix, ¶covers_window]",
         ReferenceNameError,
         rule="full_kv/fill_young_end",
@@ -119,7 +119,7 @@ class TestOptions:
     Slip(
         "identity in mends",
         FULL,
-        "mends: [covers_prefix, bytes_whole]",
+        "mends: [covers_prefix]",
         "mends: ¶[covers_prefix, same_salt]",
         SchemaError,
         rule="full_kv/fill_young_end",
@@ -200,8 +200,8 @@ class TestOptions:
     Slip(
         "repair that makes another object",
         FULL,
-        "repair: tail_fill\n        mends: [covers_prefix, bytes_whole]\n        consumes: [self, inputs]",
-        "repair: ¶recompress\n        mends: [covers_prefix, bytes_whole]\n        consumes: [inputs]",
+        "repair: tail_fill\n        mends: [covers_prefix]\n        consumes: [self, inputs]",
+        "repair: ¶recompress\n        mends: [covers_prefix]\n        consumes: [inputs]",
         SchemaError,
         rule="full_kv/fill_young_end",
         got="recompress",
