@@ -150,6 +150,10 @@ class GroupModel:
         true = z3.BoolVal(True, ctx=self.world.ctx)
         return z3.Or(z3.Not(self.needed(own)), z3.And(true, *checks))
 
+    def peers_accepted(self) -> list[Any]:
+        """Every mandatory peer is accepted: without them the length would not be reused at all."""
+        return [peer.accepted() for peer in self.peers.values() if peer.group.rules.mandatory]
+
     def identity(self, own: Any = None) -> Any:
         """Every identity check holds."""
         checks = [self.dual(c.require, own).T for c in self.group.checks if c.layer == "identity"]

@@ -51,7 +51,7 @@ def _unknown_is_safe(run: Run, group: BoundGroup, path: str) -> int:
     accepted = z3.And(true, *without)
     refused = z3.Not(z3.And(true, *known))
     base = [*world.usual(), world.length > 0, model.needed()]
-    others = [model.dual(check.require).T for check in unread]
+    others = [*model.peers_accepted(), *(model.dual(check.require).T for check in unread)]
     label = f"{group.id}: {path} unknown"
     found = run.must_not(
         world.ctx,

@@ -56,22 +56,29 @@ class _Pair:
         self.memory = Memory.fresh(self.world.ctx)
         kinds = sorted({group.object for group in run.bound.groups})
         self.kind = {name: z3.IntVal(1 + kinds.index(name), ctx=self.world.ctx) for name in kinds}
+        # Which write each one's bytes are of; a later write over them is another.
+        self.mine, self.others, self.donors = (z3.Int(f"{who}.stamp", ctx=self.world.ctx) for who in ("s", "t", "d"))
 
     def step(self, transition: Transition, source: str) -> None:
         """The invariant before, the event with what it physically does, and the invariant after."""
         run, world, mover = self.run, self.world, self.mover
         step = make_step(mover, transition, source)
-        before = [self._pair_holds(mover.own, self.other.own), *self._contents(mover.own, self.memory)]
-        before += self._contents_of_other(self.memory)
+        before = [
+            self._pair_holds(mover.own, self.other.own),
+            self._content(mover, mover.own, self.memory, self.mine),
+            self._content(self.other, self.other.own, self.memory, self.others),
+        ]
         premise = [step.guard, *before, *self._fairness(step)]
         if step.donor is not None:
             premise += self._donor(step)
-        after = writes_where(step, self.memory, self.kind[mover.group.object])
+        after, mine = writes_where(step, self.memory, self.kind[mover.group.object], self.mine, self.donors)
+        fresh = z3.Int("new_stamp", ctx=world.ctx)
+        premise += [fresh != self.mine, fresh != self.others, fresh != self.donors]
         claims = [
             ("pair", self._pair_holds(step.post, self.other.own)),
             ("declared invariants", self._declared(step)),
-            ("own bytes", z3.And(self._contents(step.post, after))),
-            ("other's bytes", z3.And(self._contents_of_other(after))),
+            ("own bytes", self._content(mover, step.post, after, mine)),
+            ("other's bytes", self._content(self.other, self.other.own, after, self.others)),
         ]
         domains = [*mover.own.assumptions, *self.other.own.assumptions, *world.domains()]
         label = f"{mover.group.object}.{transition.id} beside {self.other.group.object}"
@@ -123,19 +130,16 @@ class _Pair:
         sealed = [z3.And(facts("sealed").known, facts("sealed").value) for facts in (mine, others)]
         return z3.Implies(meet, z3.And(*sealed, *alike))
 
-    def _contents(self, facts: Any, memory: Memory) -> list[Any]:
-        return [self._content(self.mover, facts, memory)]
-
-    def _contents_of_other(self, memory: Memory) -> list[Any]:
-        return [self._content(self.other, self.other.own, memory)]
-
-    def _content(self, model: GroupModel, facts: Any, memory: Memory) -> Any:
+    def _content(self, model: GroupModel, facts: Any, memory: Memory, stamp: Any) -> Any:
+        """The block that a written segment names holds bytes of its object, and of the write that it knows of."""
         kinds = model.group.facts["form"].type
         written = [
             facts("form").value == model.world.enums.member(kinds, name) for name in (model.group.home, "moving")
         ]
         placed = z3.And(z3.Or(written), owns(model, facts), facts("address").known)
-        return z3.Implies(placed, memory.kind_at(facts("address").value) == self.kind[model.group.object])
+        there = facts("address").value
+        right = z3.And(memory.kind_at(there) == self.kind[model.group.object], memory.stamp_at(there) == stamp)
+        return z3.Implies(placed, right)
 
     def _fairness(self, step: Step) -> list[Any]:
         """What the environment keeps: the allocator's exclusivity, and the owner rule of the transition itself."""
@@ -169,7 +173,7 @@ class _Pair:
         assert step.donor is not None
         donor = step.donor
         beside = self._pair_holds(donor, self.other.own)
-        content = self._content(self.mover, donor, self.memory)
+        content = self._content(self.mover, donor, self.memory, self.donors)
         itself = (
             z3.And(
                 *(donor(n).known == self.other.own(n).known for n in ("address", "sealed")),

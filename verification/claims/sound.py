@@ -46,6 +46,7 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
     position = z3.Int("position", ctx=world.ctx)
     base = [
         model.accepted(),
+        *model.peers_accepted(),
         *fingerprints(truth, run.assumptions),
         *(clause for _, clause in truthful(model, model.own, truth)),
         *world.usual(),

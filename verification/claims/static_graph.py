@@ -45,6 +45,7 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
     )
     base = [
         model.accepted(),
+        *model.peers_accepted(),
         model.needed(),
         captured.known,
         captured.value,
