@@ -173,6 +173,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "defragmentation moves the bytes, and the segment still names the old block",
     ),
     Mutant(
+        "written-beside-a-co-owner",
+        "separation",
+        "qwen3-next-80b-a3b",
+        ("transitions", "append", "owner"),
+        "any",
+        "rows are appended to a block that another segment owns too",
+    ),
+    Mutant(
         "shared-extents-may-be-written",
         "separation",
         "gemma-3-27b",

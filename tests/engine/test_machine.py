@@ -73,7 +73,7 @@ def test_effects_read_the_state_before() -> None:
 def test_what_is_taken_but_not_given_or_does_not_fit_is_unknown() -> None:
     """Arguments pass the fact's domain and type; lists become sets of tokens."""
     one = segment(form="pending", bytes=7, marks=frozenset({1}))
-    assert MACHINE.fire(one, "commit", context(end=-1, recorded="r", marks=[3, 4], unheard_of=1))
+    assert MACHINE.fire(one, "commit", context(sole=True, end=-1, recorded="r", marks=[3, 4], unheard_of=1))
     assert (None, None, "r", "r", frozenset({3, 4})) == (
         one.end,
         one.bytes,
@@ -87,7 +87,7 @@ def test_what_is_taken_but_not_given_or_does_not_fit_is_unknown() -> None:
 def test_marks_that_are_no_tokens_are_unknown(marks: object) -> None:
     """Nothing but whole numbers makes a set of tokens."""
     one = segment(form="pending")
-    assert MACHINE.fire(one, "commit", context(end=1, marks=marks))
+    assert MACHINE.fire(one, "commit", context(sole=True, end=1, marks=marks))
     assert one.marks is None
 
 

@@ -59,7 +59,10 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
     missing = z3.Not(z3.And([part for _, part in parts]))
     label = f"{group.id}: accepted means held"
     answer = run.must_not(
-        world.ctx, [*base, wanted, missing, *world.domains()], label, soft=small(world, *world.models.values())
+        world.ctx,
+        [*base, wanted, missing, *world.domains()],
+        label,
+        soft=[*small(world, *world.models.values()), position <= 0],
     )
     if answer is None:
         if run.must(world.ctx, [*base, model.needed(), *world.domains()], f"{group.id}: witness") is None:
