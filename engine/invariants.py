@@ -44,7 +44,7 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
                 at_home = segment.form == group.home and group.constants.get("has_bytes")
                 if at_home and interpret(invariant.require[group.object], _facts_of(state, group, segment)) is False:
                     violated.add(invariant.id)
-        elif invariant.over == "runtime" and interpret(invariant.require["*"], _environment(state)) is False:
+        elif invariant.over == "runtime" and interpret(invariant.require["*"], state.environment()) is False:
             violated.add(invariant.id)
     return sorted(violated)
 
@@ -58,11 +58,7 @@ def _pair_holds(require: Any, one: Any, other: Any, groups: dict[str, Any]) -> b
     return interpret(require, env) is True
 
 
-def _environment(state: Resolved) -> dict[str, Value]:
-    return {**state.request.as_dict("request."), **state.runtime.as_dict("runtime.")}
-
-
 def _facts_of(state: Resolved, group: BoundGroup, segment: Any) -> dict[str, Value]:
     constants: dict[str, Value] = {f"group.{name}": value for name, value in group.constants.items()}
     kernel = state.kernels[group.id].as_dict("kernel.")
-    return {**_environment(state), **segment.as_dict("self."), **kernel, **constants}
+    return {**state.environment(), **segment.as_dict("self."), **kernel, **constants}

@@ -28,8 +28,7 @@ def environment(
     """
     env: dict[str, Value] = {
         **piece.as_dict("self."),
-        **state.request.as_dict("request."),
-        **state.runtime.as_dict("runtime."),
+        **state.environment(),
         **state.kernels[group.bound.id].as_dict("kernel."),
         "length": length,
         "share.first": share[0],
@@ -87,7 +86,7 @@ def raise_flags(judge: Judge, state: Resolved, best: Outcome | None, usable: int
     raised = []
     for flag in judge.bound.flags:
         if flag.over == "request":
-            env = {**state.request.as_dict("request."), **state.runtime.as_dict("runtime."), "length": usable}
+            env = {**state.environment(), "length": usable}
             if interpret(flag.unless["*"], env) is not True:
                 raised.append(flag.id)
         elif best is not None and any(

@@ -28,9 +28,9 @@ USUAL_ADDRESS = 9 * 2**17
 class ScenarioRun:
     """One scenario set up on a bound rulebook."""
 
-    def __init__(self, bound: BoundRulebook, scenario: Scenario, engine: Engine | None = None) -> None:
+    def __init__(self, bound: BoundRulebook, scenario: Scenario) -> None:
         self.bound, self.scenario = bound, scenario
-        self.engine = engine or Engine(bound)
+        self.engine = Engine(bound)
         self.machine = FormMachine(bound, self.engine.types)
         types = self.engine.types
         usual = bound.rulebook.environment

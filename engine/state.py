@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitproof.spec.bound import BoundGroup
+from hitproof.spec.facts import Value
 
 __all__ = ["FAR", "Resolved", "select_pieces"]
 
@@ -31,6 +32,10 @@ class Resolved:
     kernels: Mapping[str, Any]
     pieces: Mapping[str, Sequence[Any]]
     matched: int
+
+    def environment(self) -> dict[str, Value]:
+        """Request and run-time facts by path, as conditions read them."""
+        return {**self.request.as_dict("request."), **self.runtime.as_dict("runtime.")}
 
 
 def select_pieces(

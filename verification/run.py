@@ -41,10 +41,8 @@ class Run:
     bound: BoundRulebook
     asker: Asker
     replayer: Replayer | None
-    first_only: bool = True
     obligations: int = 0
     witness: str | None = None
-    needs_witness: bool = True
     counterexample: Counterexample | None = None
     gaps: list[str] = field(default_factory=list)
     covered: list[str] = field(default_factory=list)
@@ -98,7 +96,7 @@ class Run:
         verdict: ClaimVerdict
         if self.counterexample is not None and self.counterexample.replayed:
             verdict = "refuted"
-        elif self.gaps or self.counterexample is not None or (self.needs_witness and self.witness is None):
+        elif self.gaps or self.counterexample is not None or self.witness is None:
             verdict = "unknown"
         else:
             verdict = "proved"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import z3
 
+from hitproof.spec.bound import BoundGroup
 from hitproof.spec.rulebook import Transition
 from hitproof.verification.encode import Z3Fact, Z3Facts, encode, encode_number
 from hitproof.verification.model import GroupModel, Post
 
-__all__ = ["Step", "steps"]
+__all__ = ["Step", "machines", "make_step", "steps"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Step:
     event: Z3Facts
     donor: Z3Facts | None
     before_address: Any
+
+
+def machines(groups: Iterable[BoundGroup]) -> Iterator[BoundGroup]:
+    """One group for each form machine: groups of one object whose transitions bind to the same rules need one proof."""
+    seen: set[tuple[str, str]] = set()
+    for group in groups:
+        key = (group.object, repr(group.transitions))
+        if key not in seen:
+            seen.add(key)
+            yield group
 
 
 def steps(model: GroupModel) -> Iterator[Step]:

@@ -111,26 +111,12 @@ def held_parts(model: GroupModel, truth: Truth, position: Any) -> tuple[Any, lis
             position >= model.share_first,
             position < model.share_to,
         )
-        tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
-        row_end = (position - truth["origin"]) / tokens + 1
-        there = [
-            ("start", truth["lo"] <= position),
-            ("end", position < truth["hi"]),
-            ("bytes", row_end * size <= truth["bytes"]),
-        ]
-        return wanted, [*there, *serves]
+        return wanted, [*_row_parts(model, truth, position), *serves]
     if group.object == SOURCE:
         # No query reads kept inputs; a repair reads any row that they claim to hold.
         kept = [model.own(name) for name in ("start", "end")]
         wanted = z3.And(*(fact.known for fact in kept), kept[0].value <= position, position < kept[1].value)
-        tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
-        row_end = (position - truth["origin"]) / tokens + 1
-        there = [
-            ("start", truth["lo"] <= position),
-            ("end", position < truth["hi"]),
-            ("bytes", row_end * size <= truth["bytes"]),
-        ]
-        return wanted, [*there, *serves]
+        return wanted, [*_row_parts(model, truth, position), *serves]
     if group.object in STATEFUL:
         there = [
             ("marks", z3.Select(truth["states"], length)),
@@ -138,3 +124,15 @@ def held_parts(model: GroupModel, truth: Truth, position: Any) -> tuple[Any, lis
         ]
         return state_is_read(group.object, constants, length), [*there, *serves]
     return length > 0, serves
+
+
+def _row_parts(model: GroupModel, truth: Truth, position: Any) -> list[tuple[str, Any]]:
+    """The row of the token at `position` is there, to its last byte."""
+    constants = model.group.constants
+    tokens, size = int(constants.get("row_tokens", 1)), int(constants["row_bytes"])
+    row_end = (position - truth["origin"]) / tokens + 1
+    return [
+        ("start", truth["lo"] <= position),
+        ("end", position < truth["hi"]),
+        ("bytes", row_end * size <= truth["bytes"]),
+    ]

@@ -20,7 +20,7 @@ SOURCE = "layer_inputs"
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
 READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout", "shard")
 NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "stride", "pool", "kv_generation")
-BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still", "wide")
+BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still")
 VERSIONS = (
     "boundary_version",
     "compressor_version",

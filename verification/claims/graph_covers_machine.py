@@ -12,7 +12,7 @@ from hitproof.spec.scenario import Event, Expectation, Scenario, SegmentDecl
 from hitproof.verification.decode import decode_scenario, segment_of
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.steps import make_step
+from hitproof.verification.steps import machines, make_step
 
 __all__ = ["CLAIM"]
 
@@ -21,13 +21,8 @@ START = "discarded"
 
 def prove(run: Run) -> None:
     """Forms reachable by guards that can be true, and from each a guarded path to the home form or to discarded."""
-    seen: set[tuple[str, str]] = set()
     forms = 0
-    for group in run.bound.groups:
-        key = (group.object, repr(group.transitions))
-        if key in seen:
-            continue
-        seen.add(key)
+    for group in machines(run.bound.groups):
         forms += _covers(run, group)
         if run.done:
             return

@@ -13,7 +13,7 @@ from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.steps import Step, steps
+from hitproof.verification.steps import Step, machines, steps
 
 __all__ = ["CLAIM"]
 
@@ -25,13 +25,7 @@ def prove(run: Run) -> None:
         _accepted_means_held(run, group)
         if run.done:
             return
-    seen: set[tuple[str, str]] = set()
-    for group in run.bound.groups:
-        # Groups of one object whose transitions bind to the same rules need one proof.
-        key = (group.object, repr(group.transitions))
-        if key in seen:
-            continue
-        seen.add(key)
+    for group in machines(run.bound.groups):
         events += _events_keep_truth(run, group)
         if run.done:
             return
