@@ -47,7 +47,7 @@ lint: $(DEV_STAMP)
 	$(BIN)/mypy tests
 
 schema: $(DEV_STAMP)
-	for kind in rulefile repair profile scenario; do \
+	for kind in rulefile repair profile scenario rates; do \
 	    $(BIN)/hitproof schema --of $$kind --out docs/schema/$$kind.schema.json || exit 1; \
 	done
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from benchmarks import decide, replay
+from hitproof.engine.calibrate.machine import describe_machine
 
+machine = describe_machine()
+print(f"{machine.cpu}, {machine.cores} cores, load {machine.load}; Python {machine.python}, NumPy {machine.numpy}")
 for benchmark in (decide, replay):
     benchmark.run()

@@ -27,10 +27,10 @@ def run(runs: int = 5) -> None:
     """Prints one line a model and situation: 32 matching blocks of 512 tokens, and a tail to compute."""
     rulebook = load_rulebook("mixed_attention")
     situations: dict[str, tuple[Retention, Sequence[Run]]] = {
-        "warm": (Retention("full"), [(0, BLOCKS, DEVICE)]),
-        "half on the host": (Retention("full"), [(0, BLOCKS // 2, HOST), (BLOCKS // 2, BLOCKS, DEVICE)]),
-        "no window kept": (Retention("zero"), [(0, BLOCKS, DEVICE)]),
-        "nothing matches": (Retention("full"), []),
+        "warm": ("full", [(0, BLOCKS, DEVICE)]),
+        "half on the host": ("full", [(0, BLOCKS // 2, HOST), (BLOCKS // 2, BLOCKS, DEVICE)]),
+        "no window kept": ("zero", [(0, BLOCKS, DEVICE)]),
+        "nothing matches": ("full", []),
     }
     print(f"one decision, {BLOCKS} blocks of {UNIT} tokens")
     for model in MODELS:
@@ -48,11 +48,12 @@ def _many(engine: Engine, state: Resolved) -> None:
         engine.decide(state, explain=False)
 
 
-def _state(bound: BoundRulebook, engine: Engine, retention: Retention, runs: Sequence[Run]) -> Resolved:
+def _state(bound: BoundRulebook, engine: Engine, retention: str, runs: Sequence[Run]) -> Resolved:
     serving = Serving(bound, engine.types)
+    kept = Retention(bound.rulebook.policy.retention, retention)
     matched = runs[-1][1] * UNIT if runs else 0
     pieces: dict[str, list[Any]] = {
-        group.id: store_of(group, serving, retention, UNIT, {}).pieces(range(BLOCKS), runs, matched)
+        group.id: store_of(group, serving, kept, UNIT, {}).pieces(range(BLOCKS), runs, matched)
         for group in bound.groups
     }
     serving.request.length, serving.request.granularity = BLOCKS * UNIT + 100, UNIT

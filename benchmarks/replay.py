@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.timing import sample
-from hitproof.engine.replay import MODES, replay
+from hitproof.engine.replay import replay
 from hitproof.engine.trace import read_trace, synthesize
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.profiles import load_profile
@@ -30,7 +30,7 @@ def run(runs: int = 3) -> None:
     rulebook = load_rulebook("mixed_attention")
     for model in MODELS:
         bound = bind_rulebook(rulebook, load_profile(model))
-        for mode in MODES:
+        for mode in rulebook.policy.retention:
             timed = sample(
                 lambda bound=bound, mode=mode: replay(  # type: ignore[misc]
                     requests, bound, capacity=CAPACITY, host_blocks=HOST, disk_blocks=DISK, retention=mode

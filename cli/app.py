@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hitproof.cli.calibrate import calibrate
 from hitproof.cli.check import check
 from hitproof.cli.explain import explain
 from hitproof.cli.failure import EXIT_GOOD
@@ -56,7 +57,7 @@ def version(format: FormatOption = Format.text, debug: DebugOption = False) -> i
     return EXIT_GOOD
 
 
-for _command in (check, verify, test, explain, graph, replay, schema, version):
+for _command in (check, verify, test, explain, graph, replay, calibrate, schema, version):
     app.command(_command.__name__)(_command)
 app.add_typer(profile_app, name="profile")
 app.add_typer(trace_app, name="trace")

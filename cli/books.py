@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.profiles import load_profile, shipped_profiles
+from hitproof.rules.rates import RateSheet, load_rates, with_rates
 from hitproof.rules.resolve import resolve
 from hitproof.rules.source import RuleSource, read_source
 from hitproof.spec.bound import BoundRulebook
@@ -24,13 +26,22 @@ class Book:
     source: RuleSource
     rules: Rulebook
 
-    def bound(self, profile: Profile) -> BoundRulebook:
-        """The rulebook bound to a model.
+    def bound(self, profile: Profile, sheet: RateSheet | None = None) -> BoundRulebook:
+        """The rulebook bound to a model, with the rates of a file where there is one.
 
         Raises:
-            HitproofError: They do not fit.
+            HitproofError: They do not fit, or the rates are for another model.
         """
-        return bind_rulebook(self.rules, profile)
+        bound = bind_rulebook(self.rules, profile)
+        return bound if sheet is None else with_rates(bound, sheet)
+
+    def sheet(self, path: Path | None) -> RateSheet | None:
+        """The rates of a file, checked against the vocabulary; None without a file.
+
+        Raises:
+            HitproofError: With file, line and column.
+        """
+        return None if path is None else load_rates(path, self.rules)
 
 
 def open_book(name_or_path: str) -> Book:

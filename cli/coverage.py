@@ -16,8 +16,9 @@ __all__ = ["Coverage"]
 class Coverage:
     """Counts rules as they are written: one that several objects inherit counts once, as `*/id`.
 
-    A check is decisive where it failed at the longest logical length, an option where it is part of the plan,
-    a transition where an event asked for it.
+    A check is decisive where it failed at the longest logical length, an option where it is part of the plan, the full
+    recompute where the verdict says so, a transition where an event asked for it, a disposition where it was the first
+    to apply to what failed, a flag where it was raised, a step of a recovery where it was taken.
     """
 
     def __init__(self, rulebook: Rulebook) -> None:
@@ -28,6 +29,9 @@ class Coverage:
             "checks": _labels(checks),
             "options": _labels((o.where, o.object, o.id) for one in rules for o in one.options),
             "transitions": {one.where: one.id for rule in rules for one in rule.transitions},
+            "dispositions": _labels((d.where, d.object, d.id) for group in rulebook.dispositions.values() for d in group),
+            "flags": {one.where: one.id for one in rulebook.flags},
+            "steps": {} if rulebook.recovering is None else {one.where: one.id for one in rulebook.recovering.steps},
         }
         self._seen: dict[str, set[Position]] = {kind: set() for kind in self._labels}
 
@@ -36,13 +40,20 @@ class Coverage:
         checks = {f"{group.id}/{check.id}": check.where for group in bound.groups for check in group.checks}
         options = {f"{group.id}/{option.id}": option.where for group in bound.groups for option in group.options}
         if result.decision is not None:
-            self._count("checks", checks, result.decision.failed)
+            self._count("checks", checks, [*result.decision.failed, *result.beside])
             plan = result.decision.plan
             self._count("options", options, (f"{step.group}/{step.option}" for step in plan))
+            if result.decision.verdict == "recompute":
+                self._seen["options"].update(one.recompute.where for one in bound.groups if one.recompute)
+            self._count("flags", {flag.id: flag.where for flag in bound.flags}, result.decision.flags)
+        disposing = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.dispositions}
+        self._count("dispositions", disposing, result.beside)
         groups = {segment.id: segment.group for segment in scenario.segments}
         transitions = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions}
         fired = (f"{groups.get(event.segment)}/{event.trigger}" for event in scenario.events)
         self._count("transitions", transitions, fired)
+        process = bound.rulebook.recovering
+        self._count("steps", {} if process is None else {one.id: one.where for one in process.steps}, result.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """By kind of rule: how many were decisive, of how many, and the ids of the rest."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitproof.cli.failure import EXIT_GOOD
-from hitproof.cli.options import DebugOption, Format, FormatOption, RulebookArgument
+from hitproof.cli.options import DebugOption, Format, FormatOption, RatesOption, RulebookArgument
 
 if TYPE_CHECKING:
     from hitproof.engine.scenario import ScenarioRun
@@ -26,13 +26,14 @@ def explain(
             help="A file, or the name (its beginning is enough) of one of the rulebook's own.",
         ),
     ],
+    rates: RatesOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
     """Decide one scenario and tell why; succeeds whatever the decision is, as `test` is what compares."""
     from hitproof.cli.output import write_json
 
-    report = _report(rulebook, scenario)
+    report = _report(rulebook, scenario, rates)
     if format is Format.json:
         write_json(report)
     else:
@@ -71,17 +72,19 @@ def find_scenario(rulebook: str, name: str) -> Path:
     )
 
 
-def _report(rulebook: str, name: str) -> dict[str, Any]:
+def _report(rulebook: str, name: str, rates: Path | None) -> dict[str, Any]:
     from hitproof.cli.books import open_book
     from hitproof.engine.scenario import ScenarioRun
+    from hitproof.rules.rates import rates_in_force
     from hitproof.rules.scenarios import load_scenario, scenario_profile
     from hitproof.spec.errors import HitproofError, Position
 
     path = find_scenario(rulebook, name)
     book = open_book(rulebook)
+    sheet = book.sheet(rates)
     scenario = load_scenario(path)
     try:
-        run = ScenarioRun(book.bound(scenario_profile(scenario)), scenario)
+        run = ScenarioRun(book.bound(scenario_profile(scenario), sheet), scenario)
         decision = run.decide()
     except HitproofError as error:
         if error.where == Position():
@@ -94,6 +97,7 @@ def _report(rulebook: str, name: str) -> dict[str, Any]:
         "title": scenario.title,
         "because": scenario.because,
         "file": str(path),
+        "rates": rates_in_force(book.rules, run.runtime, sheet),
         "refused_event": run.refused,
         "clamped": decision.clamped,
         "decision": decision,
@@ -138,6 +142,8 @@ def _tell(report: dict[str, Any]) -> None:
     show(f"{report['scenario']}: {report['title']}")
     if report["because"]:
         show(f"  {report['because']}")
+    if report["rates"]["source"] != "rulebook":
+        show(f"  rates of {report['rates']['source']}, but for those that the scenario states")
     if report["refused_event"] is not None:
         show(f"  event {report['refused_event']} was refused: its guard did not hold")
     show("", *_verdict_lines(decision), "", *_reason_lines(decision), _group_table(report), *_plan(decision))

@@ -15,6 +15,7 @@ __all__ = [
     "FormatOption",
     "OutOption",
     "ProfileOption",
+    "RatesOption",
     "RulebookArgument",
 ]
 
@@ -35,6 +36,10 @@ RulebookArgument = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]
+RatesOption = Annotated[
+    Path | None,
+    typer.Option("--rates", metavar="FILE", help="Rates of `hitproof calibrate`. (default: those of the rulebook)"),
+]
 ProfileOption = Annotated[
     list[str] | None,
     typer.Option("--profile", help="A shipped profile's name or a file; again for more. (default: all)"),

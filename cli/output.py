@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 __all__ = [
+    "check_target",
     "clean",
     "console",
     "make_folder",
@@ -142,6 +143,21 @@ def write_file(path: Path, text: str) -> None:
             got=reason,
             expected="a writable folder and a file's name",
         ) from error
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that could not be written, before the work that would fill it.
+
+    Raises:
+        MissingFileError: Its folder does not exist, or it is a folder itself.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise MissingFileError(
+            "the file cannot be written",
+            where=Position(str(path)),
+            got="a folder" if path.is_dir() else "no such folder",
+            expected="a writable folder and a file's name",
+        )
 
 
 def make_folder(path: Path) -> None:

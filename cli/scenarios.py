@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD
-from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RulebookArgument
+from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RatesOption, RulebookArgument
 
 if TYPE_CHECKING:
     from hitproof.cli.books import Book
     from hitproof.cli.coverage import Coverage
+    from hitproof.rules.rates import RateSheet
 
 __all__ = ["test"]
 
@@ -23,13 +24,14 @@ def test(
         list[Path] | None,
         typer.Argument(metavar="[SCENARIO]...", help="Files or folders. (default: the rulebook's own)"),
     ] = None,
+    rates: RatesOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
     """Run scenarios: 0 all passed, 1 one failed. Shows which checks and options were decisive."""
     from hitproof.cli.output import write_json
 
-    report = _run(rulebook, tuple(scenario or ()))
+    report = _run(rulebook, tuple(scenario or ()), rates)
     if format is Format.json:
         write_json(report)
     else:
@@ -37,23 +39,25 @@ def test(
     return EXIT_FAILED if report["failed"] else EXIT_GOOD
 
 
-def _run(rulebook: str, paths: tuple[Path, ...]) -> dict[str, Any]:
+def _run(rulebook: str, paths: tuple[Path, ...], rates: Path | None) -> dict[str, Any]:
     from hitproof.cli.books import open_book
     from hitproof.cli.coverage import Coverage
     from hitproof.cli.progress import progress
     from hitproof.rules.scenarios import scenario_files
 
     book = open_book(rulebook)
+    sheet = book.sheet(rates)
     files = list(dict.fromkeys(scenario_files(rulebook, paths)))
     coverage = Coverage(book.rules)
     with progress("running scenarios") as tell:
         outcomes = []
         for path in files:
             tell(f"running {path.name}")
-            outcomes.append(_run_one(book, path, coverage))
+            outcomes.append(_run_one(book, path, coverage, sheet))
     return {
         "rulebook": book.rules.name,
         "digest": book.rules.digest,
+        "rates": "rulebook" if sheet is None else sheet.source,
         "passed": sum(one["passed"] for one in outcomes),
         "failed": sum(not one["passed"] for one in outcomes),
         "scenarios": outcomes,
@@ -61,14 +65,14 @@ def _run(rulebook: str, paths: tuple[Path, ...]) -> dict[str, Any]:
     }
 
 
-def _run_one(book: Book, path: Path, coverage: Coverage) -> dict[str, Any]:
+def _run_one(book: Book, path: Path, coverage: Coverage, sheet: RateSheet | None) -> dict[str, Any]:
     from hitproof.engine.scenario import run_scenario
     from hitproof.rules.scenarios import load_scenario, scenario_profile
     from hitproof.spec.errors import HitproofError, Position
 
     scenario = load_scenario(path)
     try:
-        bound = book.bound(scenario_profile(scenario))
+        bound = book.bound(scenario_profile(scenario), sheet)
         result = run_scenario(bound, scenario)
     except HitproofError as error:
         if error.where == Position():

@@ -21,6 +21,7 @@ class SchemaKind(StrEnum):
     repair = "repair"
     profile = "profile"
     scenario = "scenario"
+    rates = "rates"
 
 
 def schema(

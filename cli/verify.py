@@ -19,9 +19,14 @@ from hitproof.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from hitproof.spec.proof import ClaimResult, VerifyReport
 
 __all__ = ["verify", "verify_exit_code"]
+
+# So many profiles have a column each; more would not fit beside each other.
+_COLUMNS = 3
 
 
 def verify(
@@ -133,27 +138,38 @@ def _write_counterexamples(report: VerifyReport, folder: Path) -> dict[str, Path
     return written
 
 
-def _row(claim: str, results: list[ClaimResult]) -> tuple[str, ...]:
-    """One claim: its verdict in each profile, the number of questions to the solver, and the seconds in all."""
-    mine = [result for result in results if result.id == claim]
-    questions = sum(result.obligations for result in mine)
-    return (claim, *(result.verdict for result in mine), str(questions), f"{sum(r.seconds for r in mine):.2f}")
+def _verdicts(title: str, results: list[ClaimResult]) -> RenderableType:
+    """A line a claim: its verdict in each of a few profiles, else in how many it is proved, and in which it is not."""
+    from hitproof.cli.output import table
+
+    profiles = list(dict.fromkeys(result.profile for result in results))
+    columns = profiles if len(profiles) <= _COLUMNS else ["proved", "otherwise"]
+    rows = []
+    for claim in dict.fromkeys(result.id for result in results):
+        mine = [result for result in results if result.id == claim]
+        told = [result.verdict for result in mine] if columns is profiles else _counted(mine)
+        questions, seconds = sum(result.obligations for result in mine), sum(result.seconds for result in mine)
+        rows.append((claim, *told, str(questions), f"{seconds:.2f}"))
+    return table(title, ("claim", *columns, "questions", "seconds"), rows)
+
+
+def _counted(results: list[ClaimResult]) -> list[str]:
+    others: dict[str, list[str]] = {}
+    for result in results:
+        if result.verdict != "proved":
+            others.setdefault(result.verdict, []).append(result.profile)
+    proved = len(results) - sum(map(len, others.values()))
+    named = "; ".join(f"{verdict}: {', '.join(others[verdict])}" for verdict in sorted(others))
+    return [f"{proved} of {len(results)}", named]
 
 
 def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
     from hitproof.cli.output import show, table
 
-    profiles = list(dict.fromkeys(result.profile for result in report.claims))
-    show(
-        table(
-            f"{report.rulebook}, digest {report.digest[:12]}",
-            ("claim", *profiles, "questions", "seconds"),
-            [_row(name, report.claims) for name in dict.fromkeys(result.id for result in report.claims)],
-        )
-    )
-    for result in report.claims:
-        if result.verdict != "proved":
-            show(*_details(result, written.get(f"{result.profile} {result.id}")))
+    show(_verdicts(f"{report.rulebook}, digest {report.digest[:12]}", report.claims))
+    for alike in _alike(report.claims):
+        names = ", ".join(result.profile for result in alike)
+        show(*_details(alike[0], names, written.get(f"{alike[0].profile} {alike[0].id}")))
     if report.mutants:
         rows = [
             (
@@ -169,9 +185,20 @@ def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
     show(f"Assumed: {', '.join(assumptions) or 'nothing'}", f"Verdict: {report.verdict}")
 
 
-def _details(result: ClaimResult, path: Path | None) -> list[str]:
+def _alike(results: list[ClaimResult]) -> list[list[ClaimResult]]:
+    """Results that are not proved; those of one claim that say the same, without a counterexample, stand together."""
+    found: dict[object, list[ClaimResult]] = {}
+    for result in results:
+        if result.verdict != "proved":
+            same = (result.id, result.verdict, result.detail)
+            key = same if result.counterexample is None else (result.profile, *same)
+            found.setdefault(key, []).append(result)
+    return list(found.values())
+
+
+def _details(result: ClaimResult, profiles: str, path: Path | None) -> list[str]:
     found = result.counterexample
-    lines = [f"{result.id} ({result.profile}) is {result.verdict}: {result.sentence}"]
+    lines = [f"{result.id} ({profiles}) is {result.verdict}: {result.sentence}"]
     if result.detail:
         lines.append(f"  {result.detail}")
     if found is not None:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 from hitproof.engine.decide import Engine
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.healthy import healthy_segment
+from hitproof.engine.keys import request_key, segment_key, token_digests
 from hitproof.engine.lease import Lease
 from hitproof.engine.load import load
 from hitproof.engine.metrics import HitCounters
+from hitproof.engine.recovery import Recovered, Recovery
 from hitproof.engine.state import Resolved
 from hitproof.engine.table import TransitionTable
 
@@ -23,11 +25,16 @@ __all__ = [
     "FormMachine",
     "HitCounters",
     "Lease",
+    "Recovered",
+    "Recovery",
     "Resolved",
     "TransitionTable",
     "healthy_segment",
     "load",
+    "request_key",
     "run_scenario",
+    "segment_key",
+    "token_digests",
 ]
 
 _LATE = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from hitproof.engine.compile import CompiledGroup
 from hitproof.engine.state import Resolved
-from hitproof.spec.bound import BoundRulebook
 
 __all__ = ["proposed_lengths", "resumable_lengths"]
 
@@ -20,27 +23,44 @@ def proposed_lengths(state: Resolved) -> list[int]:
     return _proposed(state, top) if top > 0 else []
 
 
-def resumable_lengths(bound: BoundRulebook, state: Resolved, proposed: list[int]) -> list[int]:
+def resumable_lengths(groups: Iterable[CompiledGroup], state: Resolved, proposed: list[int]) -> list[int]:
     """Those of the proposed lengths at which every group may resume at all.
 
     Where a group resumes at stored boundaries only, nothing else is left; where one resumes at multiples of a constant,
-    only those are. The rules would refuse the others too, at a higher price.
+    only those are; but at a length at which nothing of a group is read, it may resume anyhow. The rules would refuse
+    the others too, at a higher price.
     """
     stored: set[int] | None = None
     steps: list[int] = []
-    for group in bound.groups:
-        if not group.rules.mandatory:
-            continue
-        if group.resumable == "stored":
+    loose: list[Callable[[int], bool]] = []
+    for group in groups:
+        every = group.bound.every
+        if group.mandatory and group.bound.resumable == "stored":
             marks = {mark for piece in state.pieces.get(group.id, ()) for mark in piece.marks or ()}
-            stored = marks if stored is None else stored & marks
-        elif group.every is not None:
-            steps.append(group.every)
+            if group.idle is not None:
+                loose.append(_either(marks.__contains__, group.idle))
+            else:
+                stored = marks if stored is None else stored & marks
+        elif group.mandatory and every is not None:
+            if group.idle is not None:
+                loose.append(_either(partial(_divides, every), group.idle))
+            else:
+                steps.append(every)
     # A stored boundary is one of the marks, so it was proposed.
     if stored is not None:
         top = proposed[0] if proposed else 0
         proposed = sorted((length for length in stored if 0 < length <= top), reverse=True)
-    return [length for length in proposed if not any(length % step for step in steps)] if steps else proposed
+    if steps:
+        proposed = [length for length in proposed if not any(length % step for step in steps)]
+    return [length for length in proposed if all(may(length) for may in loose)] if loose else proposed
+
+
+def _either(one: Callable[[int], bool], other: Callable[[int], bool]) -> Callable[[int], bool]:
+    return lambda length: one(length) or other(length)
+
+
+def _divides(step: int, length: int) -> bool:
+    return length % step == 0
 
 
 def _proposed(state: Resolved, top: int) -> list[int]:

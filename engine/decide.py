@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hitproof.engine.candidates import proposed_lengths, resumable_lengths
@@ -13,9 +14,10 @@ from hitproof.engine.slopes import never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
+from hitproof.spec.price import NO_LIMIT, UNKNOWN_PRICE, microseconds
 from hitproof.spec.rulebook import LEVELS
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "plan_step", "verdict_of"]
 
 
 class Engine:
@@ -28,6 +30,8 @@ class Engine:
         self._price = compile_price(bound.rulebook.prefill.cost)
         # Where less reuse never makes the rest cheaper, the first length that is too dear ends the search.
         self._cheapens = never_rises(bound.rulebook.prefill.cost, "length")
+        # Then a length that needs no repair is better than every shorter one.
+        self._longest_is_best = self._cheapens and self.judge.order.cheapest_then_longest
         self._door = bound.rulebook.door
         recompute = {None if group.recompute is None else group.recompute.when for group in bound.groups}
         self._recompute = None if None in recompute else [compile_condition(when) for when in recompute if when]
@@ -45,39 +49,71 @@ class Engine:
             return Decision("miss", 0, 0, failed=unknown, digest=self.bound.rulebook.digest)
         empties = self.judge.nothing()
         proposed = proposed_lengths(state)
-        price, runtime = self._price, state.runtime
-        best_length, best, best_total = 0, None, self.prefill(state, 0)
-        logical, first = self._longest(state, empties, proposed, best_total, full=explain)
+        nothing = self._price(request, state.runtime, 0)
+        logical, first = self._longest(state, empties, proposed, nothing, full=explain)
         if explain and first is None and proposed:
             first = self.judge.outcome(state, empties, logical or proposed[0])
-        for length in resumable_lengths(self.bound, state, proposed):
-            if length > logical:
-                continue
+        if first is not None and first.length == logical and first.clean and not first.steps and self._longest_is_best:
+            rest = min(self._price(request, state.runtime, logical), UNKNOWN_PRICE)
+            return self._answer(state, logical, first, rest, first, explain=explain)
+        lengths = [length for length in resumable_lengths(self.judge.groups, state, proposed) if length <= logical]
+        choose = self._cheapest if self.judge.order.cheapest_then_longest else self._first_in_order
+        best, total = choose(state, empties, lengths, logical, first, nothing)
+        return self._answer(state, logical, best, total, first, explain=explain)
+
+    def _cheapest(
+        self, state: Resolved, empties: list[Any], lengths: Iterable[int], top: int, first: Outcome | None, nothing: int
+    ) -> tuple[Outcome | None, int]:
+        """The cheapest plan, the longest of them, and its price; None where computing everything costs less."""
+        price, request, runtime = self._price, state.request, state.runtime
+        best, best_total = None, nothing
+        for length in lengths:
             rest = price(request, runtime, length)
-            if length < logical and (rest > best_total or (rest == best_total and best is not None)):
+            if length < top and (rest > best_total or (rest == best_total and best is not None)):
                 if self._cheapens:
                     break
                 continue
             if first is not None and length == first.length:
                 outcome = first
             else:
-                outcome = self.judge.outcome(state, empties, length, full=False, at_most=best_total - rest)
-            total = rest + outcome.cost
+                at_most = best_total - rest if best_total < UNKNOWN_PRICE else NO_LIMIT
+                outcome = self.judge.outcome(state, empties, length, full=False, at_most=at_most)
+            total = min(rest + outcome.price, UNKNOWN_PRICE)
             # Lengths fall, so at equal price the longer one stands already; only L = 0 must yield.
             if outcome.clean and (total < best_total or (total == best_total and best is None)):
-                best_length, best, best_total = length, outcome, total
-        return self._answer(state, logical, best_length, best, best_total, first, explain=explain)
+                best, best_total = outcome, total
+        return best, best_total
+
+    def _first_in_order(
+        self, state: Resolved, empties: list[Any], lengths: Iterable[int], top: int, first: Outcome | None, nothing: int
+    ) -> tuple[Outcome | None, int]:
+        """The plan that the declared order puts first, be it the cheapest or not, and its price; None for no reuse."""
+        order = self.judge.order
+        best, best_total = None, nothing
+        best_key = order.sort_key(nothing, 0, len(LEVELS), 0, ())
+        for length in lengths:
+            outcome = first if first is not None and length == first.length else None
+            if outcome is None or not outcome.complete:
+                outcome = self.judge.outcome(state, empties, length)
+            total = min(self._price(state.request, state.runtime, length) + outcome.price, UNKNOWN_PRICE)
+            level = max((option.level for _, _, option, _ in outcome.steps), default=-1)
+            key = order.sort_key(total, length, level, len(outcome.steps), outcome.ids())
+            if outcome.clean and key < best_key:
+                best, best_total, best_key = outcome, total, key
+        return best, best_total
 
     def _longest(
-        self, state: Resolved, empties: list[Any], lengths: list[int], nothing: float, *, full: bool
+        self, state: Resolved, empties: list[Any], lengths: list[int], nothing: int, *, full: bool
     ) -> tuple[int, Outcome | None]:
         """The longest length at which identity holds in every group, and its outcome where that was worked out."""
         if not lengths:
             return 0, None
         top = lengths[0]
-        outcome = self.judge.outcome(state, empties, top, full=full, at_most=nothing - self.prefill(state, top))
+        rest = self._price(state.request, state.runtime, top)
+        at_most = nothing - rest if nothing < UNKNOWN_PRICE else NO_LIMIT
+        outcome = self.judge.outcome(state, empties, top, full=full, at_most=at_most)
         if outcome.complete:
-            if not self.judge.identity_fails(outcome):
+            if (outcome.clean and not outcome.steps) or not self.judge.identity_fails(outcome):
                 return top, outcome
             lengths = lengths[1:]
         elif self.judge.identity_holds(state, empties, top):
@@ -86,30 +122,28 @@ class Engine:
 
     def prefill(self, state: Resolved, length: int) -> float:
         """Price of computing everything beyond `length`, in microseconds; infinite where it is unknown."""
-        price: float = self._price(state.request, state.runtime, length)
-        return price
+        return microseconds(self._price(state.request, state.runtime, length))
 
     def _answer(
         self,
         state: Resolved,
         logical: int,
-        usable: int,
         best: Outcome | None,
-        total: float,
+        price: int,
         first: Outcome | None,
         *,
         explain: bool,
     ) -> Decision:
         verdict: Verdict
         if best is not None:
-            level = max((option.level for _, _, option, _ in best.steps), default=None)
-            verdict = "reuse" if level is None else SEVERITY[LEVELS[level]]  # type: ignore[assignment]
+            verdict = verdict_of(best)
         else:
             verdict = "recompute" if logical else "miss"
-            if not self._can_recompute(state):
+            if not self.can_recompute(state):
                 verdict = "refuse"
-        steps = () if best is None else tuple(map(_step, best.steps))
-        cost = 0.0 if best is None else best.cost
+        steps = () if best is None else tuple(map(plan_step, best.steps))
+        usable = 0 if best is None else best.length
+        cost, total = (0.0 if best is None else best.cost), microseconds(price)
         if not explain:
             return Decision(verdict, logical, usable, steps, cost, total)
         failed, reasons = explain_failures(self.judge, state, first)
@@ -122,16 +156,24 @@ class Engine:
             total,
             failed,
             reasons,
-            dispose(self.judge, state, first),
+            dispose(self.judge, state, first, best),
             raise_flags(self.judge, state, best, usable),
             self.bound.rulebook.digest,
         )
 
-    def _can_recompute(self, state: Resolved) -> bool:
+    def can_recompute(self, state: Resolved) -> bool:
+        """Whether every group may be computed from token 0 on, by what the request brings."""
         return self._recompute is not None and all(holds(state.request) for holds in self._recompute)
 
 
-def _step(step: Step) -> PlanStep:
+def verdict_of(outcome: Outcome) -> Verdict:
+    """The verdict of a plan by the severest level of its steps."""
+    level = max((option.level for _, _, option, _ in outcome.steps), default=None)
+    return "reuse" if level is None else SEVERITY[LEVELS[level]]  # type: ignore[return-value]
+
+
+def plan_step(step: Step) -> PlanStep:
+    """A step as a decision tells it."""
     group, index, option, cost = step
     return PlanStep(
         group=group.bound.id,

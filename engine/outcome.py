@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hitproof.engine.choosing import Order
 from hitproof.engine.compile import CompiledGroup, CompiledOption, compile_group
 from hitproof.engine.facts import FactTypes
+from hitproof.engine.mending import Mending
+from hitproof.engine.peers import Judged, fitting, peer_places
 from hitproof.engine.state import FAR, Resolved, select_pieces
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import reads
+from hitproof.spec.price import NO_LIMIT, microseconds
 
 __all__ = ["Judge", "Outcome", "Step"]
-
-Judged = tuple[int, Any, int, int, bool]
-"""A piece after its repair: index, segment, share first, share to, ready."""
 
 Step = tuple[CompiledGroup, int, CompiledOption, float]
 """A repair: group, piece index, option, cost in microseconds."""
@@ -28,7 +28,7 @@ class Outcome:
     Args:
         length: The length, in tokens.
         steps: (group, piece index, option, cost) in the order of the groups.
-        cost: Price of all of them, joint repairs once.
+        price: Price of all of them in ticks, joint repairs once.
         masks: Per group and piece, the checks that failed at first.
         used: The segments after their repair, by group.
         clean: False where some mandatory group cannot be mended.
@@ -37,11 +37,23 @@ class Outcome:
 
     length: int
     steps: list[Step]
-    cost: float
+    price: int
     masks: list[list[int]]
     used: list[list[Judged]]
     clean: bool
     complete: bool = True
+
+    @property
+    def cost(self) -> float:
+        """The price in microseconds; infinite where it is unknown."""
+        return microseconds(self.price)
+
+    def ids(self) -> tuple[tuple[str, ...], ...]:
+        """Ids of the options, piece by piece, of the pieces that all lengths have in common: those that are mended."""
+        taken: dict[tuple[int, int], tuple[str, ...]] = {}
+        for group, index, option, _ in self.steps:
+            taken[group.index, index] = (*taken.get((group.index, index), ()), option.bound.id)
+        return tuple(taken.values())
 
 
 class Judge:
@@ -49,6 +61,8 @@ class Judge:
 
     def __init__(self, bound: BoundRulebook, types: FactTypes) -> None:
         self.bound = bound
+        self.order = Order(bound.rulebook.choosing.order)
+        self.joints = len(bound.rulebook.joint)
         order = {group.id: index for index, group in enumerate(bound.groups)}
         self.groups = tuple(
             compile_group(group, index, order, bound, types) for index, group in enumerate(bound.groups)
@@ -61,7 +75,7 @@ class Judge:
             if check.layer == "identity"
             for path in reads(check.require)
         )
-        self._nobody = types.segment()
+        self.nobody = types.segment()
 
     def nothing(self) -> list[Any]:
         """Room for the empty segments of one decision, which are made where they are needed."""
@@ -74,31 +88,27 @@ class Judge:
         length: int,
         *,
         full: bool = True,
-        at_most: float = float("inf"),
+        at_most: int = NO_LIMIT,
     ) -> Outcome:
-        """Judge and mend every group at one length.
+        """Judge every group at one length, and mend them all by the best plan that there is.
 
-        Unless `full`, it stops at the first hopeless group, or where the price has surely passed `at_most`; then the
-        outcome is neither complete nor clean.
+        Each piece is given its own best way first, peers before their readers. That is the plan, unless some piece
+        has several ways of which none is the best whatever becomes of the others; then these are chosen together.
+
+        Unless `full`, it stops at the first hopeless group, or where the price surely passes `at_most`, in ticks; then
+        the outcome is neither complete nor clean.
         """
-        result = Outcome(length, [], 0.0, [[] for _ in self.groups], [[] for _ in self.groups], True)
-        joint: dict[str, float] = {}
-        # A sum taken in another order may differ in its last bits.
-        limit = at_most + 1e-9 * abs(at_most) + 1e-6
+        result = Outcome(length, [], 0, [[] for _ in self.groups], [[] for _ in self.groups], True)
+        mending: Mending | None = None
         for group in self._order:
-            # Which checks of an optional group fail is only told, never asked by another group.
-            judge = group.judge if full or group.mandatory else group.fails
-            self._mend_group(state, group, judge, empties, length, result, joint)
-            if full:
+            mending = self._mend_group(state, group, empties, length, result, mending, full=full)
+            if mending is None or full:
                 continue
-            if not result.clean:
-                result.complete = False
-                return result
-            if result.steps and result.cost + sum(joint.values()) > limit:
+            if not result.clean or (mending.least.price > at_most and self.order.cheapest):
                 result.clean = result.complete = False
                 return result
-        if result.steps:
-            self._add_up(result)
+        if mending is not None:
+            mending.finish(at_most)
         return result
 
     def identity_fails(self, outcome: Outcome) -> bool:
@@ -147,26 +157,9 @@ class Judge:
         found: list[Any] = []
         for index in group.peer_index:
             peers = result.used[index]
-            if len(peers) == 1:
-                found += peers[0][1], peers[0][4]
-                continue
-            low, high = max(a, first), min(b, to)
-            chosen = next((peer for peer in peers if peer[2] <= low and high <= peer[3]), None)
-            found += (self._nobody, False) if chosen is None else (chosen[1], chosen[4])
+            place = 0 if len(peers) == 1 else fitting(peers, max(a, first), min(b, to))
+            found += (self.nobody, False) if place < 0 else (peers[place][1], peers[place][4])
         return tuple(found)
-
-    def _add_up(self, result: Outcome) -> None:
-        """Steps and their sum in the order of the groups, whatever the order of work was."""
-        result.steps.sort(key=lambda step: step[0].index)
-        joint: dict[str, float] = {}
-        result.cost = 0.0
-        for _, _, option, cost in result.steps:
-            name = option.bound.joint
-            if name is None:
-                result.cost += cost
-            else:
-                joint[name] = max(cost, joint.get(name, 0.0))
-        result.cost += sum(joint.values())
 
     def _pieces(
         self, state: Resolved, empties: list[Any], group: CompiledGroup, length: int, first: int, to: int
@@ -187,79 +180,38 @@ class Judge:
         self,
         state: Resolved,
         group: CompiledGroup,
-        judge: Callable[..., int],
         empties: list[Any],
         length: int,
         result: Outcome,
-        joint: dict[str, float],
-    ) -> None:
+        mending: Mending | None,
+        *,
+        full: bool,
+    ) -> Mending | None:
+        """Judge a group's pieces, and give each one that fails its own best way; changes the result."""
         first, to = group.span(length)
+        # Which checks of an optional group fail is only told, never asked by another group.
+        judge = group.judge if full or group.mandatory else group.fails
         facts = (state.request, state.runtime, state.kernels[group.id], length)
         masks, judged = result.masks[group.index], result.used[group.index]
         for index, piece, a, b in self._pieces(state, empties, group, length, first, to):
-            context = (*facts, a, b, *(self.peers_of(group, result, a, b, first, to) if group.roles else ()))
+            peers = self.peers_of(group, result, a, b, first, to) if group.roles else ()
+            context = (*facts, a, b, *peers)
             mask = judge(piece, *context)
             masks.append(mask)
-            if mask and group.mandatory:
-                piece, mask = self._mend_piece(group, index, piece, mask, context, result, joint)
-                if mask:
-                    result.clean = False
+            if mending is not None and mending.open and self._reads_open(group, result, mending, a, b, first, to):
+                piece, mask = mending.guess(group, (group.index, len(judged)), index, piece, mask, context)
+            elif mask and group.mandatory:
+                mending = mending or Mending(self, state, result, full=full)
+                place = (group.index, len(judged))
+                piece, mask = mending.settle_or_leave_open(group, place, index, piece, mask, context)
             judged.append((index, piece, a, b, not mask))
+        return mending
 
-    def _mend_piece(
-        self,
-        group: CompiledGroup,
-        index: int,
-        held: Any,
-        failed: int,
-        context: tuple[Any, ...],
-        result: Outcome,
-        joint: dict[str, float],
-    ) -> tuple[Any, int]:
-        piece, mask = held, failed
-        trail: list[tuple[CompiledOption, float]] = []
-        while mask:
-            chosen = group.choose(mask, piece, *context)
-            if chosen is None:
-                break
-            option, cost = chosen
-            mended = option.apply(piece, *context)
-            if mended is None:
-                break
-            after = group.judge(mended, *context)
-            if after & mask == mask or after & ~mask:
-                break
-            piece, mask = mended, after
-            trail.append((option, cost))
-        if len(trail) > 1 and not mask:
-            piece, trail = self._without_vain_steps(group, held, failed, context, piece, trail)
-        for option, cost in trail:
-            result.steps.append((group, index, option, cost))
-            if option.bound.joint is None:
-                result.cost += cost
-            else:
-                joint[option.bound.joint] = max(cost, joint.get(option.bound.joint, 0.0))
-        return piece, mask
-
-    def _without_vain_steps(
-        self,
-        group: CompiledGroup,
-        held: Any,
-        failed: int,
-        context: tuple[Any, ...],
-        piece: Any,
-        trail: list[tuple[CompiledOption, float]],
-    ) -> tuple[Any, list[tuple[CompiledOption, float]]]:
-        """The last step alone where it makes the bytes anew and would have done so at once: the others were in vain."""
-        last = trail[-1][0]
-        if last.bound.own_bytes or not last.when(held, *context):
-            return piece, trail
-        alone = last.apply(held, *context)
-        if alone is None or group.judge(alone, *context):
-            return piece, trail
-        cost = last.cost(held, *context)
-        price = float("inf") if cost is None else cost
-        return (alone, [(last, price)]) if price <= sum(paid for _, paid in trail) else (piece, trail)
+    @staticmethod
+    def _reads_open(
+        group: CompiledGroup, result: Outcome, mending: Mending, a: int, b: int, first: int, to: int
+    ) -> bool:
+        return not mending.open.keys().isdisjoint(peer_places(group, result.used, max(a, first), min(b, to)))
 
 
 def _dearest_first(groups: tuple[CompiledGroup, ...]) -> tuple[CompiledGroup, ...]:

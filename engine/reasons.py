@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hitproof.engine.compile import CompiledGroup
+from hitproof.engine.peers import peer_places
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundCheck
-from hitproof.spec.condition import conjuncts, interpret, reads, text
+from hitproof.spec.condition import Node, conjuncts, interpret, reads, text
 from hitproof.spec.decision import Reason
 from hitproof.spec.facts import Value
+from hitproof.spec.rulebook import Disposition
 
 if TYPE_CHECKING:
     from hitproof.engine.outcome import Judge, Outcome
 
-__all__ = ["dispose", "environment", "explain_failures", "raise_flags"]
+__all__ = ["deciding_rules", "dispose", "environment", "explain_failures", "first_failing", "raise_flags"]
 
 
 def environment(
@@ -61,43 +63,70 @@ def explain_failures(
     return tuple(failed), tuple(failed.values())
 
 
-def dispose(judge: Judge, state: Resolved, first: Outcome | None) -> dict[str, str]:
-    """What becomes of each group's entry; the first disposition rule that surely applies decides."""
-    result: dict[str, str] = {}
+def dispose(judge: Judge, state: Resolved, first: Outcome | None, best: Outcome | None) -> dict[str, str]:
+    """What becomes of each group's entry, by the rules that decide; what the answer reads, by `best`, is kept."""
     if first is None:
-        return result
-    for group, masks in zip(judge.groups, first.masks, strict=False):
-        if any(masks) and group.bound.rules.mandatory:
-            result[group.bound.id] = "keep"
-        for place, mask in enumerate(masks):
-            if not mask:
-                continue
-            env = _environment_of(judge, state, first, group, place)
-            if env["self.form"] == "discarded":
-                continue
-            rule = next((rule for rule in group.bound.dispositions if interpret(rule.when, env) is True), None)
-            if rule is not None and rule.then != "keep":
-                result[group.bound.id] = rule.then
+        return {}
+    failed = [group for group, masks in zip(judge.groups, first.masks, strict=False) if any(masks)]
+    result = {group.id: "keep" for group in failed if group.mandatory}
+    read = _read_as_found(judge, state, best)
+    for group, index, rule in deciding_rules(judge, state, first):
+        if rule.then != "keep" and (group.index, index) not in read:
+            result[group.id] = rule.then
     return result
 
 
+def deciding_rules(judge: Judge, state: Resolved, outcome: Outcome) -> Iterator[tuple[CompiledGroup, int, Disposition]]:
+    """For each piece that fails, by group and index, the first disposition rule that surely applies, if any.
+
+    Peers are read as they were found: a repair leaves what is stored as it is.
+    """
+    for group, masks in zip(judge.groups, outcome.masks, strict=False):
+        for place, mask in enumerate(masks):
+            if not mask:
+                continue
+            env = _environment_of(judge, state, outcome, group, place)
+            for role, peer in _peers_as_found(judge, state, outcome, group, place):
+                env.update(peer.as_dict(f"{role}."))
+            if env["self.form"] == "discarded":
+                continue
+            rule = next((rule for rule in group.bound.dispositions if interpret(rule.when, env) is True), None)
+            if rule is not None:
+                yield group, outcome.used[group.index][place][0], rule
+
+
 def raise_flags(judge: Judge, state: Resolved, best: Outcome | None, usable: int) -> tuple[str, ...]:
-    """Flags of the decision: raised unless their condition is surely true."""
+    """Flags of the decision: raised unless their condition is surely true, of segments as they were found."""
     raised = []
+    found = ((judge.groups[place].bound, index) for place, index in sorted(_read_as_found(judge, state, best)))
+    read = [(group, state.pieces[group.id][index]) for group, index in found]
     for flag in judge.bound.flags:
         if flag.over == "request":
             env = {**state.environment(), "length": usable}
             if interpret(flag.unless["*"], env) is not True:
                 raised.append(flag.id)
-        elif best is not None and any(
-            interpret(flag.unless[group.bound.object], piece.as_dict("self.")) is not True
-            for group, used in zip(judge.groups, best.used, strict=True)
-            if group.bound.constants.get("has_bytes")
-            for index, piece, *_ in used
-            if index >= 0 and piece.form == group.bound.home
+        elif any(
+            interpret(flag.unless[group.object], piece.as_dict("self.")) is not True
+            for group, piece in read
+            if piece.form == group.home and group.constants.get("has_bytes")
         ):
             raised.append(flag.id)
     return tuple(raised)
+
+
+def _read_as_found(judge: Judge, state: Resolved, best: Outcome | None) -> set[tuple[int, int]]:
+    """Group and piece of what the answer reads as it was found, be it to copy it; not what its plan makes anew."""
+    if best is None:
+        return set()
+    anew = {(group.index, index) for group, index, option, _ in best.steps if not option.bound.own_bytes}
+    return {
+        (group.index, index)
+        for group in judge.groups
+        if group.mandatory
+        for place, (index, *_) in enumerate(best.used[group.index])
+        if index >= 0 and (group.index, index) not in anew
+        if interpret(group.bound.needed, _environment_of(judge, state, best, group, place)) is not False
+    }
 
 
 def _environment_of(
@@ -113,7 +142,27 @@ def _environment_of(
     return environment(group, state, piece, outcome.length, (a, b), peers)
 
 
+def _peers_as_found(
+    judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
+) -> Iterator[tuple[str, Any]]:
+    _, _, a, b, _ = outcome.used[group.index][place]
+    first, to = group.span(outcome.length)
+    places = peer_places(group, outcome.used, max(a, first), min(b, to))
+    for role, (peer, at) in zip(group.roles, places, strict=True):
+        index = -1 if at < 0 else outcome.used[peer][at][0]
+        held = judge.groups[peer]
+        if index >= 0:
+            yield role, state.pieces[held.id][index]
+        else:
+            yield role, judge.nobody if at < 0 else held.empty(state.request, state.matched)
+
+
 def _reason(rule: str, check: BoundCheck, env: Mapping[str, Value]) -> Reason:
-    part = next((c for c in conjuncts(check.require) if interpret(c, env) is not True), check.require)
-    values = {path: env.get(path) for path in sorted(reads(part))}
-    return Reason(rule, check.layer, text(part), values, check.because, str(check.where))
+    conjunct, values = first_failing(check.require, env)
+    return Reason(rule, check.layer, conjunct, values, check.because, str(check.where))
+
+
+def first_failing(require: Node, env: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
+    """The first part of a condition that does not surely hold, as text, and the facts that it read."""
+    part = next((one for one in conjuncts(require) if interpret(one, env) is not True), require)
+    return text(part), {path: env.get(path) for path in sorted(reads(part))}

@@ -9,11 +9,18 @@ from hitproof.engine.decide import Engine
 from hitproof.engine.event import EventContext
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.invariants import owns_block, violated_invariants
+from hitproof.engine.keys import request_key, segment_key
 from hitproof.engine.machine import FormMachine
-from hitproof.engine.state import Resolved
+from hitproof.engine.plain import why_not_cheaper
+from hitproof.engine.policy import PolicyEngine
+from hitproof.engine.reasons import deciding_rules
+from hitproof.engine.recovery import Recovered, Recovery
+from hitproof.engine.recovery.story import Story, recovered_differences
+from hitproof.engine.state import FAR, Resolved
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.scenarios import scenario_profile
 from hitproof.spec.bound import BoundGroup, BoundRulebook
+from hitproof.spec.condition import interpret, reads
 from hitproof.spec.decision import Decision
 from hitproof.spec.errors import ReferenceNameError
 from hitproof.spec.scenario import Scenario, ScenarioResult, SegmentDecl
@@ -59,12 +66,33 @@ class ScenarioRun:
 
     def decide(self) -> Decision:
         """The engine's decision on the state after the events."""
-        return self.engine.decide(self.state())
+        if self.scenario.policy is None:
+            return self.engine.decide(self.state())
+        return PolicyEngine(self.bound, self.scenario.policy).decide(self.state())
+
+    def recover(self) -> tuple[Recovered, list[str]]:
+        """The decision carried out as the scenario tells, and what it tells in vain; the segments are free again."""
+        facts = {name: (one, self.groups[one.group].facts) for name, one in self.segments.items()}
+        story = Story(self.bound.rulebook.repairs, self.scenario.recovery, facts)
+        recovery = Recovery(self.engine)
+        if self.scenario.policy is not None:
+            policy = PolicyEngine(self.bound, self.scenario.policy)
+            recovery = Recovery(policy.engine, policy.decide)
+        ended = recovery.run(self.state(), story.repair, story.at)
+        if ended.lease is not None:
+            ended.lease.release()
+        return ended, story.differences
 
     def accepted_at(self, length: int) -> bool:
         """Whether every mandatory group accepts this length without repair."""
         outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
         return outcome.clean and not outcome.steps
+
+    def ready_at(self, names: list[str], length: int) -> list[str]:
+        """Those of these groups, optional ones too, whose segments pass every check at this length."""
+        outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
+        ready = {g.bound.id for g in self.engine.judge.groups if not any(outcome.masks[g.index])}
+        return [name for name in names if name in ready]
 
     def after_option(self, name: str, length: int) -> list[str] | str:
         """Checks of an option's group that fail once it has run at this length; a text where it does not apply."""
@@ -75,6 +103,49 @@ class ScenarioRun:
         if group is None or option is None:
             return "no such option"
         return self.engine.judge.try_option(self.state(), group, option, length, outcome)
+
+    def beside(self, decision: Decision) -> list[str]:
+        """Ids of failed checks of optional groups, and of disposition rules that applied, at the logical length."""
+        if not decision.logical:
+            return []
+        judge, state = self.engine.judge, self.state()
+        outcome = judge.outcome(state, judge.nothing(), decision.logical)
+        found = {f"{group.id}/{rule.id}" for group, _, rule in deciding_rules(judge, state, outcome)}
+        for group, masks in zip(judge.groups, outcome.masks, strict=True):
+            if not group.mandatory:
+                bits = [check.id for bit, check in enumerate(group.bound.checks) if any(m & 1 << bit for m in masks)]
+                found.update(f"{group.id}/{check}" for check in bits)
+        return sorted(found)
+
+    def found_in(self, name: str) -> list[str]:
+        """Tiers in which this request's key is the one under which a segment is filed."""
+        segment = self._segment(name)
+        group, matched = self.groups[segment.group], segment.matched
+
+        def asked(count: int) -> str:
+            return f"{count} tokens" if matched is not None and count <= matched else f"{count} other tokens"
+
+        found = []
+        for key in group.keys:
+            own = segment_key(group, key.tier, segment, "{} tokens".format)
+            if own is not None and own == request_key(group, key.tier, self.request, segment.end, asked):
+                found.append(key.tier)
+        return found
+
+    def identical_at(self, name: str, length: int) -> bool:
+        """Whether a segment passes every identity check of its group at this length."""
+        segment = self._segment(name)
+        group = self.groups[segment.group]
+        env = {
+            **self.state().environment(),
+            **segment.as_dict("self."),
+            **self.kernels[group.id].as_dict("kernel."),
+            "length": length,
+            "share.first": 0,
+            "share.to": FAR,
+        }
+        checks = [check.require for check in group.checks if check.layer == "identity"]
+        return all(interpret(require, {path: env.get(path) for path in reads(require)}) is True for require in checks)
 
     def _carrier(self, scope: str, values: dict[str, Any]) -> Any:
         try:
@@ -175,6 +246,9 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
     compare("logical", expect.logical, decision.logical)
     compare("failed", _sorted(expect.failed), _sorted(decision.failed))
     compare("plan", expect.plan, [f"{step.group}/{step.option}" for step in decision.plan])
+    compare("execution", expect.execution, decision.execution)
+    compare("admission", _sorted(expect.admission), sorted(reason.rule for reason in decision.admission))
+    compare("promised", expect.promised, dict(decision.promised))
     compare("flags", _sorted(expect.flags), _sorted(decision.flags))
     compare("dispositions", expect.dispositions, dict(decision.dispositions))
     compare("violates", _sorted(expect.violates), _sorted(violated))
@@ -182,23 +256,41 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         differences.append(f"refused event: expected {expect.refused_event}, got {run.refused}")
     if expect.at is not None:
         compare("accepted", expect.accepted, run.accepted_at(expect.at))
+        compare("ready", expect.ready, run.ready_at(expect.ready or [], expect.at))
+        found = [run.identical_at(name, expect.at) for name in expect.found_in or {}]
+        compare("identity", expect.identity, all(found))
     if expect.option is not None and expect.at is not None:
         compare("fails after", _sorted(expect.fails_after), run.after_option(expect.option, expect.at))
     if expect.competing is not None:
         backwards = reversed_options(run.engine).decide(run.state())
         repairs = [step.repair for answer in (decision, backwards) for step in answer.plan]
         compare("competing", sorted(expect.competing), sorted(repairs))
+    if expect.cheaper is not None:
+        why_not = why_not_cheaper(bound, run.state(), decision, expect.at or 0, expect.cheaper)
+        if why_not is not None:
+            differences.append(f"cheaper: {', '.join(expect.cheaper) or 'no reuse'}: {why_not}")
+    for name, tiers in (expect.found_in or {}).items():
+        compare(f"{name} found in", sorted(tiers), sorted(run.found_in(name)))
     for path, wanted in (expect.facts or {}).items():
         name, _, fact = path.partition(".")
         got = getattr(run._segment(name), fact, None)
         if _value(wanted) != got:
             differences.append(f"{path}: expected {wanted}, got {got}")
+    steps: list[str] = []
+    if scenario.recovery or expect.recovered is not None:
+        ended, idle = run.recover()
+        differences += idle
+        steps = [step.step for step in ended.steps]
+        if expect.recovered is not None:
+            differences += recovered_differences(expect.recovered, ended)
     return ScenarioResult(
         scenario=scenario.scenario,
         passed=not differences,
         differences=differences,
         decision=decision,
         violated=sorted(violated),
+        beside=run.beside(decision),
+        steps=steps,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hitproof.spec.bound import BoundGroup
@@ -25,6 +25,8 @@ class Resolved:
         kernels: Kernel contract of each group.
         pieces: Segments of each group in token order; a group may have none.
         matched: Leading tokens on which the deepest known node and the request agree.
+        barred: By group and index of the piece, -1 where nothing is held: recovery levels that are not tried on it,
+            because a repair of that level failed before.
     """
 
     request: Any
@@ -32,6 +34,7 @@ class Resolved:
     kernels: Mapping[str, Any]
     pieces: Mapping[str, Sequence[Any]]
     matched: int
+    barred: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
 
     def environment(self) -> dict[str, Value]:
         """Request and run-time facts by path, as conditions read them."""

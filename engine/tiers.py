@@ -17,7 +17,8 @@ class TieredLru:
     """Holds each known block in exactly one tier; what a tier cannot hold moves to the next one.
 
     A block that is touched goes to the device, wherever it was. The three tiers together are one order of
-    recency, cut at the capacities, so a tier holds a block only where every tier above it is full.
+    recency, cut at the capacities, so a tier holds a block only where every tier above it is full, unless blocks
+    were demoted early.
 
     Args:
         device: Capacity of the device in blocks; None is unlimited.
@@ -30,7 +31,7 @@ class TieredLru:
         UsageError: A capacity is neither None nor a whole number of at least 0.
     """
 
-    __slots__ = ("_below", "_capacities", "_on_demote", "_on_lost", "_tiers")
+    __slots__ = ("_below", "_capacities", "_early", "_on_demote", "_on_lost", "_tiers")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class TieredLru:
         self._tiers: tuple[OrderedDict[int, None], ...] = (OrderedDict(), OrderedDict(), OrderedDict())
         used = [tier for tier in (HOST, DISK) if self._capacities[tier] != 0]
         self._below = tuple(next((low for low in used if low > tier), None) for tier in (DEVICE, HOST, DISK))
+        self._early = False
         self._on_demote = on_demote
         self._on_lost = on_lost
 
@@ -101,6 +103,23 @@ class TieredLru:
             device[block] = None
         self._settle()
 
+    def oldest(self) -> int | None:
+        """The block of the device that was touched longest ago, or None; changes nothing."""
+        return next(iter(self._tiers[DEVICE]), None)
+
+    def demote_oldest(self) -> bool:
+        """Moves the device's oldest block down before its room is needed; False where no tier lies below."""
+        below = self._below[DEVICE]
+        if below is None or not self._tiers[DEVICE]:
+            return False
+        block = self._tiers[DEVICE].popitem(False)[0]
+        self._tiers[below][block] = None
+        self._early = True
+        if self._on_demote is not None:
+            self._on_demote(block, DEVICE, below)
+        self._settle()
+        return True
+
     def tier_of(self, block: int) -> int | None:
         """The tier code of a block, or None where it is unknown; changes nothing."""
         return next((code for code, held in enumerate(self._tiers) if block in held), None)
@@ -114,8 +133,8 @@ class TieredLru:
         """Proves the cache's own promises.
 
         Raises:
-            InternalError: A block is in two tiers, a tier is over its capacity, or a tier holds blocks while
-                one above it has room.
+            InternalError: A block is in two tiers, a tier is over its capacity, or, where nothing was demoted early,
+                a tier holds blocks while one above it has room.
         """
         seen: set[int] = set()
         room_in: str | None = None
@@ -124,7 +143,7 @@ class TieredLru:
                 raise InternalError(f"block {min(seen.intersection(held))} is in the {name} tier and above it")
             if capacity is not None and len(held) > capacity:
                 raise InternalError(f"the {name} tier holds {len(held)} blocks, its capacity is {capacity}")
-            if held and room_in is not None:
+            if held and room_in is not None and not self._early:
                 raise InternalError(f"the {name} tier holds blocks while the {room_in} tier has room")
             if capacity is None or len(held) < capacity:
                 room_in = name

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hitproof.spec.bound import BoundCheck, BoundGroup, BoundOption
+from hitproof.spec.bound import BoundCheck, BoundGroup, BoundKey, BoundOption
 from hitproof.spec.condition import Literal, Node, Ref, bind, bind_constant, conjunction, reads
 from hitproof.spec.errors import BindError, Position, SchemaError
 from hitproof.spec.facts import BOOL, COST
 from hitproof.spec.profile import Group
-from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Effect, ObjectRules, Option, Rulebook, Transition
+from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Effect, Key, ObjectRules, Option, Rulebook, Transition
 
 __all__ = ["GroupBinder"]
 
@@ -66,6 +66,7 @@ class GroupBinder:
                 for fact, value in rules.healthy.items()
                 if not self._missing_peers(value)
             },
+            keys=tuple(self._key(key) for key in rulebook.keys.values()),
         )
 
     def node(self, node: Node, where: Position | None = None, rule: str | None = None) -> Node:
@@ -79,6 +80,13 @@ class GroupBinder:
                 expected=f"a group of {' or '.join(self.rules.peers[missing[0]])}",
             )
         return bind(node, self.values, where=where, rule=rule or self.rule)
+
+    def _key(self, key: Key) -> BoundKey:
+        """A key with the fields that the object has; one of other objects alone takes no part."""
+        rule = f"keys/{key.tier}"
+        fields = {f: self.node(node, key.where, rule) for f, node in key.fields.items() if f in self.rules.facts}
+        begins = {field: fact for field, fact in key.begins.items() if field in fields}
+        return BoundKey(key.tier, self.node(key.tokens, key.where, rule), fields, begins, key.where)
 
     def _guard(self, transition: Transition) -> Node | None:
         """The condition of a transition; None where the profile makes it always true."""

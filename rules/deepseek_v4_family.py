@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitproof.rules.attention_families import Derived, index_key, layer_kinds
+from hitproof.rules.cache_rows import Derived, index_key, layer_kinds, where
 from hitproof.rules.group_layouts import (
     Row,
     boundary,
@@ -45,7 +45,7 @@ def compressed(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derive
         tail(range(layers), row.paged(_WINDOW_PAGE_TOKENS), window=window, has_v=False),
         boundary(range(layers), window=window),
     ]
-    sparse, dense = _where(kinds, _SPARSE), _where(kinds, _DENSE)
+    sparse, dense = where(kinds, _SPARSE), where(kinds, _DENSE)
     if sparse:
         groups += _sparse_groups(config, sparse, row)
     if dense:
@@ -126,7 +126,3 @@ def _rotary(config: ModelConfig, width: int) -> int:
 def _state_row(width: int, kind: str, halves: int) -> Row:
     how = f"2 (value, score) x {halves * width:,} x 4 B float32"
     return Row(8 * halves * width, how, _STATE_PAGE_ROWS[kind], _ALIGNMENT)
-
-
-def _where(kinds: Sequence[str], kind: str) -> list[int]:
-    return [layer for layer, stated in enumerate(kinds) if stated == kind]

@@ -5,32 +5,85 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from hitproof.rules.attention_families import interleaved, latent_with_index, linear_hybrid, plain, sliding
+from hitproof.rules.attention_families import interleaved, latent_with_index, plain, sliding
+from hitproof.rules.cache_rows import Derived
+from hitproof.rules.deciding_keys import refuse_unread
 from hitproof.rules.deepseek_v4_family import compressed
+from hitproof.rules.gemma4_family import shared_rows
 from hitproof.rules.group_layouts import inputs, manifest
+from hitproof.rules.llama4_family import chunked
 from hitproof.rules.model_config import ModelConfig, read_config
+from hitproof.rules.nsa_family import selected_blocks
+from hitproof.rules.recurrent_families import delta_beside_latent, gated_delta, lightning
 from hitproof.spec.errors import HitproofError, Position, ProfileError
-from hitproof.spec.profile import MAX_LAYERS, Constant, Group, Profile
+from hitproof.spec.profile import MAX_LAYERS, Profile
 
 __all__ = ["KNOWN_MODEL_TYPES", "profile_from_config", "profile_from_config_file"]
 
-_Derive = Callable[[ModelConfig, int, str | None], tuple[dict[str, Constant], list[Group]]]
 
-_FAMILIES: Mapping[str, _Derive] = {
-    "deepseek_v32": latent_with_index,
-    "deepseek_v4": compressed,
-    "gemma2": interleaved,
-    "gemma3": interleaved,
-    "gemma3_text": interleaved,
-    "gpt_oss": interleaved,
-    "llama": plain,
-    "mistral": sliding,
-    "qwen2": plain,
-    "qwen3_next": linear_hybrid,
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """How groups follow from a configuration, and which of the deciding keys that reads."""
+
+    derive: Callable[[ModelConfig, int, str | None], Derived]
+    reads: frozenset[str]
+
+
+def _family(derive: Callable[[ModelConfig, int, str | None], Derived], *reads: str) -> _Family:
+    return _Family(derive, frozenset(reads))
+
+
+_INTERLEAVED = _family(
+    interleaved,
+    "layer_types",
+    "sliding_window",
+    "sliding_window_pattern",
+    "_sliding_window_pattern",
+    "use_bidirectional_attention",
+)
+_PLAIN = _family(plain, "layer_types", "sliding_window", "use_sliding_window", "max_window_layers")
+_GEMMA4 = _family(
+    shared_rows,
+    "layer_types",
+    "sliding_window",
+    "num_kv_shared_layers",
+    "attention_k_eq_v",
+    "global_head_dim",
+    "num_global_key_value_heads",
+    "use_bidirectional_attention",
+)
+_LLAMA4 = _family(chunked, "layer_types", "attention_chunk_size", "no_rope_layers", "no_rope_layer_interval")
+_LIGHTNING = _family(lightning, "layer_types", "attn_type_list")
+
+_FAMILIES: Mapping[str, _Family] = {
+    "deepseek_v32": _family(latent_with_index, "layer_types", "kv_lora_rank", "index_topk"),
+    "deepseek_v4": _family(
+        compressed, "layer_types", "sliding_window", "compress_ratios", "compress_rates", "index_topk"
+    ),
+    "gemma2": _INTERLEAVED,
+    "gemma3": _INTERLEAVED,
+    "gemma3_text": _INTERLEAVED,
+    "gemma4": _GEMMA4,
+    "gemma4_text": _GEMMA4,
+    "gemma4_unified": _GEMMA4,
+    "gemma4_unified_text": _GEMMA4,
+    "gpt_oss": _INTERLEAVED,
+    "kimi_linear": _family(delta_beside_latent, "linear_attn_config", "kv_lora_rank"),
+    "llama": _family(plain, "layer_types"),
+    "llama4": _LLAMA4,
+    "llama4_text": _LLAMA4,
+    "minimax": _LIGHTNING,
+    "minimax_m1": _LIGHTNING,
+    "minimax_text_01": _LIGHTNING,
+    "mistral": _family(sliding, "sliding_window"),
+    "nsa": _family(selected_blocks, "block_counts", "window_size"),
+    "qwen2": _PLAIN,
+    "qwen3_next": _family(gated_delta, "layer_types", "full_attention_interval"),
 }
 KNOWN_MODEL_TYPES: tuple[str, ...] = tuple(sorted(_FAMILIES))
 
@@ -56,13 +109,13 @@ def profile_from_config(
         kv_dtype: Element type of uncompressed keys and values; without one, the configuration's `dtype`.
 
     Raises:
-        ProfileError: The model type is not known, a key is missing, or a value cannot be expressed. The
-            message names the key by its path.
+        ProfileError: The model type is not known, a key is missing, a value cannot be expressed, or a key that
+            decides what the cache holds is not read for this type. The message names the key by its path.
     """
     text = ModelConfig(config, file=file).text_model()
     model_type = text.text("model_type")
-    derive = _FAMILIES.get(model_type)
-    if derive is None:
+    family = _FAMILIES.get(model_type)
+    if family is None:
         close = difflib.get_close_matches(model_type, KNOWN_MODEL_TYPES, n=1)
         text.refuse(
             "model_type",
@@ -71,9 +124,10 @@ def profile_from_config(
             expected=", ".join(KNOWN_MODEL_TYPES),
             hint=f"did you mean {close[0]}?" if close else "write the profile by hand",
         )
+    refuse_unread(text, family.reads)
     layers = text.integer("num_hidden_layers", most=MAX_LAYERS)
     try:
-        constants, groups = derive(text, layers, kv_dtype)
+        constants, groups = family.derive(text, layers, kv_dtype)
         extra = [manifest(layers)]
         if text.has("hidden_size"):
             extra.append(inputs(layers, text.integer("hidden_size")))

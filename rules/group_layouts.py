@@ -61,43 +61,67 @@ class Row:
         return f"{self.how} = {self.size:,} B, x {layers} layers = {self.size * layers:,}{page}{padded}"
 
 
-def shared_constants(*, window: int = 1, windowed_layers: int = 0, recurrent: bool = False) -> dict[str, Constant]:
+def shared_constants(
+    *,
+    window: int = 1,
+    windowed_layers: int = 0,
+    chunk: int | None = None,
+    recurrent: bool = False,
+    media_ahead: bool = False,
+) -> dict[str, Constant]:
     """Constants that hold for all groups of a model.
 
     Each stacked windowed layer lets a token see `window - 1` tokens further back, so an exact warm-up
-    starts that many tokens earlier; a recurrent layer has no such bound.
+    starts that many tokens earlier. Chunked layers see no further than to the start of the chunk, however many are
+    stacked. A recurrent layer has no such bound.
+
+    Args:
+        window: Tokens of a window, the query included.
+        windowed_layers: Layers that read one, those that own no rows too.
+        chunk: Tokens of a chunk where the windowed layers are chunked.
+        recurrent: Whether a layer keeps a recurrent state.
+        media_ahead: Whether tokens of one picture attend to later ones of it.
     """
-    return {
-        "receptive_field": (window - 1) * windowed_layers,
+    constants: dict[str, Constant] = {
+        "receptive_field": (window - 1) * windowed_layers if chunk is None else chunk - 1,
         "warmable": not recurrent,
         "lookahead": 0,
         "ranks": 1,
     }
+    return {**constants, "media_ahead": True} if media_ahead else constants
 
 
-def full_kv(group_id: str, layers: Sequence[int], row: Row, *, has_v: bool) -> Group:
-    """Every token's row, kept for the whole prefix."""
+def full_kv(group_id: str, layers: Sequence[int], row: Row, *, has_v: bool, consumers: Sequence[int] = ()) -> Group:
+    """Every token's row, kept for the whole prefix; consumers read it and own none."""
     constants = {"row_tokens": 1, **row.constants(len(layers)), "has_v": has_v, "scaled": row.scaled}
-    return _group(group_id, "full_kv", layers, constants, note=row.note(len(layers)))
+    return _group(group_id, "full_kv", layers, constants, note=row.note(len(layers)), consumers=consumers)
 
 
-def tail(layers: Sequence[int], row: Row, *, window: int, has_v: bool) -> Group:
-    """The last rows before a boundary; its peer is the boundary record."""
+def tail(
+    layers: Sequence[int],
+    row: Row,
+    *,
+    window: int,
+    has_v: bool,
+    chunk: int | None = None,
+    consumers: Sequence[int] = (),
+) -> Group:
+    """The last rows before a boundary, with a chunk those of the boundary's own one; its peer is the record."""
     constants = {
-        "window": window,
+        **_reach(window, chunk),
         "row_tokens": 1,
         **row.constants(len(layers)),
         "has_v": has_v,
         "scaled": row.scaled,
     }
     peers = {"boundary": "window_boundary"}
-    return _group("window", "uncompressed_tail", layers, constants, peers, row.note(len(layers)))
+    return _group("window", "uncompressed_tail", layers, constants, peers, row.note(len(layers)), consumers)
 
 
-def boundary(layers: Sequence[int], *, window: int) -> Group:
+def boundary(layers: Sequence[int], *, window: int, chunk: int | None = None, consumers: Sequence[int] = ()) -> Group:
     """The record beside a window; it owns no bytes, so it has neither row nor address constants."""
     note = "a record without bytes: version, separators, skipped regions"
-    return _group("window_boundary", "window_boundary", layers, {"window": window}, note=note)
+    return _group("window_boundary", "window_boundary", layers, _reach(window, chunk), note=note, consumers=consumers)
 
 
 def entries(group_id: str, layers: Sequence[int], row: Row, *, ratio: int, has_v: bool) -> Group:
@@ -163,6 +187,10 @@ def inputs(layers: int, hidden: int) -> Group:
     return _group("layer_inputs", "layer_inputs", range(layers), constants, note=row.note(layers))
 
 
+def _reach(window: int, chunk: int | None) -> dict[str, Constant]:
+    return {"window": window} if chunk is None else {"window": window, "chunk": chunk}
+
+
 def _group(
     group_id: str,
     object_name: str,
@@ -170,12 +198,14 @@ def _group(
     constants: Mapping[str, Constant],
     peers: Mapping[str, str] | None = None,
     note: str = "",
+    consumers: Sequence[int] = (),
 ) -> Group:
     return Group.model_validate(
         {
             "id": group_id,
             "object": object_name,
             "layers": list(layers),
+            "consumers": list(consumers),
             "constants": dict(constants),
             "peers": dict(peers or {}),
             "note": note,

@@ -6,14 +6,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hitproof.rules.places import Places
+from hitproof.rules.resolve_keys import resolve_keys
 from hitproof.rules.resolve_object import resolve_objects
+from hitproof.rules.resolve_policy import resolve_policy
+from hitproof.rules.resolve_process import resolve_process
 from hitproof.rules.scopes import Scopes
 from hitproof.rules.source import RuleSource, read_source
 from hitproof.rules.vocabulary import Vocabulary, merge_vocabulary
 from hitproof.spec.condition import Node, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
-from hitproof.spec.rulebook import PSEUDO_SOURCES, Assumption, Flag, Invariant, ObjectRules, Prefill, Repair, Rulebook
-from hitproof.spec.rulefile import FlagDecl, InvariantDecl, RepairFile, RuleFile
+from hitproof.spec.rulebook import (
+    ORDER,
+    PSEUDO_SOURCES,
+    Assumption,
+    Choosing,
+    Flag,
+    Invariant,
+    ObjectRules,
+    Prefill,
+    Repair,
+    Rulebook,
+)
+from hitproof.spec.rulefile import ChoosingDecl, FlagDecl, InvariantDecl, RepairFile, RuleFile
 from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node as Tree
 
@@ -52,6 +66,7 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
     invariants: list[Invariant] = []
     flags: list[Flag] = []
     prefill: Prefill | None = None
+    choosing: Choosing | None = None
     for tree, part in parts:
         at = Places(tree)
         for i, one in enumerate(part.joint):
@@ -73,8 +88,13 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
                 str(part.prefill.cost), scopes.decision(), expect="cost", where=where, rule="prefill"
             )
             prefill = Prefill(cost, where)
+        if part.choosing is not None:
+            vocabulary.claim("section", "choosing", at("choosing", "order"))
+            choosing = _choosing(part.choosing, at)
     if prefill is None:
         raise SchemaError("the rulebook has no `prefill:` cost", where=parts[0][0].where, expected="prefill")
+    if choosing is None:
+        raise SchemaError("the rulebook has no `choosing:` order", where=parts[0][0].where, expected="choosing")
     _check_joint(objects, joint)
     return Rulebook(
         name=root.rulebook,
@@ -92,11 +112,15 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
         objects=objects,
         repairs=repairs,
         dispositions=dispositions,
+        keys=resolve_keys(parts, vocabulary, scopes),
         invariants=tuple(invariants),
         assumptions=assumptions,
         prefill=prefill,
+        choosing=choosing,
         joint=joint,
         flags=tuple(flags),
+        policy=resolve_policy(parts, vocabulary, scopes, repairs),
+        recovering=resolve_process(parts, vocabulary, scopes),
         where=parts[0][0].where,
     )
 
@@ -156,6 +180,7 @@ def _repair(
         dtypes=tuple(declared.dtypes),
         layouts=tuple(declared.layouts),
         alignment=declared.alignment,
+        reads_at=declared.alignment if declared.reads_at is None else declared.reads_at,
         source=declared.source,
         where=at("repair"),
     )
@@ -180,6 +205,19 @@ def _flag(declared: FlagDecl, scopes: Scopes, objects: list[str], at: Places, i:
         for name in names
     }
     return Flag(declared.id, declared.over, unless, where)
+
+
+def _choosing(declared: ChoosingDecl, at: Places) -> Choosing:
+    where = at("choosing", "order")
+    if sorted(declared.order) != sorted(ORDER):
+        raise SchemaError(
+            "the order of choosing does not name each of its parts once",
+            where=where,
+            rule="choosing",
+            got=", ".join(declared.order),
+            expected=", ".join(ORDER),
+        )
+    return Choosing(tuple(declared.order), where)
 
 
 def _check_joint(objects: Mapping[str, ObjectRules], joint: Mapping[str, str]) -> None:

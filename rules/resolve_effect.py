@@ -15,7 +15,7 @@ from hitproof.spec.yaml_fields import suggest
 
 __all__ = ["check_against_repair", "read_effect"]
 
-NEVER_SET = ("weights", "attention_config", "adapter", "media", "salt", "matched", "recorded")
+NEVER_SET = ("weights", "attention_config", "adapter", "media", "media_from", "salt", "matched", "recorded")
 
 
 def read_effect(

@@ -26,7 +26,7 @@ __all__ = ["resolve_objects"]
 
 _Parts = list[tuple[Tree, RuleFile]]
 _RESERVED = frozenset(
-    {"donor", "event", "group", "kernel", "lease", "length", "needs", "other", "request", "runtime", "share"}
+    {"donor", "event", "group", "kernel", "lease", "length", "needs", "other", "repair", "request", "runtime", "share"}
 ).union(PSEUDO_SOURCES)
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading, Subject
 from hitproof.rules.resolve_checks import IMPLICIT
 from hitproof.rules.resolve_effect import check_against_repair, read_effect
-from hitproof.spec.condition import parse_condition
+from hitproof.spec.condition import Literal, Node, Scope, parse_condition
 from hitproof.spec.errors import DuplicateError, ReferenceNameError, SchemaError
-from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Check, Option
+from hitproof.spec.facts import FactType
+from hitproof.spec.rulebook import OF_REQUEST, PSEUDO_SOURCES, Check, Option, Repair
 from hitproof.spec.rulefile import OptionDecl
+from hitproof.spec.units import parse_unit
 from hitproof.spec.yaml_fields import suggest
 
 __all__ = ["read_options"]
+
+ALIGNMENT = FactType("int", parse_unit("bytes"))
 
 
 def read_options(reading: Reading, subject: Subject, checks: tuple[Check, ...]) -> tuple[Option, ...]:
@@ -52,7 +57,7 @@ def _option(
     *,
     inherited: bool,
 ) -> Option:
-    scope, rule = subject.scope, f"{subject.name}/{decl.id}"
+    rule = f"{subject.name}/{decl.id}"
     if decl.repair not in reading.repairs:
         raise ReferenceNameError(
             f"'{decl.repair}' is no declared repair",
@@ -62,6 +67,7 @@ def _option(
             hint=suggest(decl.repair, reading.repairs),
         )
     repair = reading.repairs[decl.repair]
+    scope = _with_contract(subject.scope, repair)
     peers = reading.scopes.peers[subject.name]
     takes_part = _can_consume(reading, decl, {*peers, *PSEUDO_SOURCES}, at, rule, inherited=inherited)
     mends = _mends(reading, decl, checks, at, rule, inherited=inherited)
@@ -94,6 +100,15 @@ def _option(
         source=decl.source,
         where=at("id"),
     )
+
+
+def _with_contract(scope: Scope, repair: Repair) -> Scope:
+    """The option's names, with what its repair asks of rows that it reads and promises of rows that it writes."""
+    contract: dict[str, Node] = {
+        "repair.alignment": Literal(repair.alignment, ALIGNMENT),
+        "repair.reads_at": Literal(repair.reads_at, ALIGNMENT),
+    }
+    return replace(scope, macros={**scope.macros, **contract})
 
 
 def _can_consume(

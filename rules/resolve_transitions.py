@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading
+from hitproof.rules.resolve_keys import filing, key_facts, refuse_published
 from hitproof.spec.condition import parse_condition
 from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError
 from hitproof.spec.rulebook import Transition
@@ -25,6 +26,7 @@ def read_transitions(reading: Reading, name: str, parts: list[tuple[Node, RuleFi
         ConditionError: An expression is wrong.
     """
     seen: set[str] = set()
+    named = key_facts(parts)
     for tree, part in parts:
         for i, decl in enumerate(part.transitions):
             at = Places(tree, ("transitions", i))
@@ -41,15 +43,20 @@ def read_transitions(reading: Reading, name: str, parts: list[tuple[Node, RuleFi
                         hint=suggest(wanted, reading.scopes.objects),
                     )
             if decl.objects is None or name in decl.objects:
-                yield _transition(reading, name, decl, at)
+                yield _transition(reading, name, decl, named, at)
 
 
-def _transition(reading: Reading, name: str, decl: TransitionDecl, at: Places) -> Transition:
+def _transition(reading: Reading, name: str, decl: TransitionDecl, named: frozenset[str], at: Places) -> Transition:
     rule = f"{name}/{decl.id}"
     scope, facts = reading.scopes.event(name), reading.scopes.objects[name]
+    refuse_published(decl, at, rule)
     when = None
     if decl.when is not None:
         when = reading.condition(decl.when, scope, at("when"), rule, known="any")
+    sets = {
+        fact: parse_condition(str(decl.sets[fact]), scope, expect=facts[fact].type, where=at("sets", fact), rule=rule)
+        for fact in _own(reading, name, decl.sets, at("sets"), rule)
+    }
     return Transition(
         id=decl.id,
         object=name,
@@ -61,18 +68,14 @@ def _transition(reading: Reading, name: str, decl: TransitionDecl, at: Places) -
         donor=decl.donor,
         when=when,
         takes=_own(reading, name, decl.takes, at("takes"), rule),
-        sets={
-            fact: parse_condition(
-                str(decl.sets[fact]), scope, expect=facts[fact].type, where=at("sets", fact), rule=rule
-            )
-            for fact in _own(reading, name, decl.sets, at("sets"), rule)
-        },
+        sets={**sets, **filing(reading, name, decl, sets, named, at("key"), rule)},
         forgets=_own(reading, name, decl.forgets, at("forgets"), rule),
         keeps_prefix=decl.keeps_prefix,
         allocates=decl.allocates,
         writes=decl.writes,
         moves=decl.moves,
         frees=decl.frees,
+        key=decl.key,
         because=decl.because,
         source=decl.source,
         where=at("id"),

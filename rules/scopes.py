@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hitproof.rules.vocabulary import Vocabulary, pseudo_fact, token_fact
+from hitproof.rules.vocabulary import Vocabulary, block_fact, pseudo_fact, token_fact
 from hitproof.spec.condition import Node, Scope
 from hitproof.spec.facts import Fact
+from hitproof.spec.plan import PLAN_FACTS
+from hitproof.spec.process import MEASURES
 
 __all__ = ["Scopes"]
 
@@ -67,6 +69,31 @@ class Scopes:
     def decision(self) -> Scope:
         """The price of prefill: request, run time and the length."""
         return self._scope({**self._environment, "length": token_fact("length")}, None)
+
+    def plan(self, demands: Mapping[str, Node]) -> Scope:
+        """Admission, execution and waiting: request, run time, a plan, and what it takes of each pool."""
+        facts = {**self._environment, **{f"plan.{name}": fact for name, fact in PLAN_FACTS.items()}}
+        return self._scope(facts, None, {f"demand.{pool}": node for pool, node in demands.items()})
+
+    def demotion(self, name: str) -> Scope:
+        """Early demotion: a segment at rest, the run time and the group's constants; no request."""
+        facts = {path: fact for path, fact in self._shared.items() if path.startswith(("runtime.", "group."))}
+        return self._scope({**facts, **self._self(name)}, name)
+
+    def retention(self) -> Scope:
+        """Retention: a boundary, the request's last one, and the period, which is constant once a mode is chosen."""
+        facts = {name: block_fact(name) for name in ("boundary", "last", "period")}
+        return Scope(facts=facts, constants=frozenset({"period"}))
+
+    def recovering(self, counters: Mapping[str, Fact]) -> Scope:
+        """Steps of a recovery: request, run time, what the engine measures, and the counters declared so far."""
+        measures = {f"event.{name}": fact for name, fact in MEASURES.items()}
+        return self._scope({**self._environment, **measures, **counters}, None)
+
+    def key(self) -> Scope:
+        """Keys: the request, constants, and the length at which a segment ends."""
+        kept = {path: fact for path, fact in self._shared.items() if path.startswith(("request.", "group."))}
+        return self._scope({**kept, "length": token_fact("length")}, None)
 
     def flag(self, over: str, name: str) -> Scope:
         """Flags: the request, or each used segment."""

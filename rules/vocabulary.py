@@ -200,3 +200,8 @@ def pseudo_fact(name: str) -> Fact:
 def token_fact(name: str) -> Fact:
     """A fact in tokens with the default domain, such as `length`."""
     return Fact(name, TOKENS, 0, 2**40)
+
+
+def block_fact(name: str) -> Fact:
+    """A fact in blocks with the default domain, such as `boundary`."""
+    return declare_fact(name, "blocks", {})

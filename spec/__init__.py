@@ -4,7 +4,7 @@ from hitproof.spec.decision import Decision, PlanStep, Reason
 from hitproof.spec.errors import HitproofError, InternalError, Position
 from hitproof.spec.profile import Group, Profile
 from hitproof.spec.proof import CLAIMS, ClaimResult, VerifyReport
-from hitproof.spec.repair import RepairOutcome, RepairRequest, RepairRunner
+from hitproof.spec.repair import RepairOutcome, RepairRequest, RepairRunner, RunRepair
 from hitproof.spec.scenario import Expectation, Replayer, Scenario, ScenarioResult
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "RepairRequest",
     "RepairRunner",
     "Replayer",
+    "RunRepair",
     "Scenario",
     "ScenarioResult",
     "VerifyReport",

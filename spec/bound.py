@@ -11,7 +11,7 @@ from hitproof.spec.facts import Fact
 from hitproof.spec.profile import Profile
 from hitproof.spec.rulebook import Disposition, Effect, Flag, Invariant, ObjectRules, Rulebook, Transition
 
-__all__ = ["BoundCheck", "BoundGroup", "BoundOption", "BoundRulebook"]
+__all__ = ["BoundCheck", "BoundGroup", "BoundKey", "BoundOption", "BoundRulebook"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,23 @@ class BoundOption:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundKey:
+    """What the keys of this group are made of in one tier.
+
+    Args:
+        tokens: Leading tokens that the key names, of a segment that ends at `length`.
+        fields: Those identity facts that the group's segments have, with what a request gives for them.
+        begins: Field to the fact, of segment and request, from which on it takes part.
+    """
+
+    tier: str
+    tokens: Node
+    fields: Mapping[str, Node]
+    begins: Mapping[str, str]
+    where: Position
+
+
+@dataclass(frozen=True, slots=True)
 class BoundGroup:
     """One group of a model with everything that concerns it; `id` carries `@rank` where ranks are spread.
 
@@ -78,6 +95,7 @@ class BoundGroup:
     transitions: tuple[Transition, ...]
     dispositions: tuple[Disposition, ...]
     healthy: Mapping[str, Node | tuple[Node, ...] | str]
+    keys: tuple[BoundKey, ...]
 
     @property
     def object(self) -> str:

@@ -8,9 +8,10 @@ from typing import Literal
 
 from hitproof.spec.facts import Value
 
-__all__ = ["Decision", "PlanStep", "Reason", "SEVERITY", "Verdict"]
+__all__ = ["Decision", "Execution", "PlanStep", "Reason", "SEVERITY", "Verdict"]
 
 Verdict = Literal["miss", "reuse", "repair", "rebuild", "recompute", "defer", "refuse"]
+Execution = Literal["synchronous", "asynchronous"]
 SEVERITY = {"in_place": "repair", "intra_layer": "rebuild", "full_recompute": "recompute"}
 """The verdict of a plan by its severest recovery level (article 4.3)."""
 
@@ -40,11 +41,11 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A check that did not hold at the longest logical length, with what it read.
+    """A rule that did not hold, with what it read: a check at the longest logical length, or one of admission.
 
     Args:
-        rule: `group/check`.
-        layer: Layer of the check.
+        rule: `group/check`, or `admission/rule`.
+        layer: Layer of the check; `admission` else.
         conjunct: Text of the first part that was not surely true.
         values: Facts which that part read; None is unknown.
         because: The rule's own sentence.
@@ -76,6 +77,9 @@ class Decision:
         dispositions: Group to what becomes of its entry: keep, purge or quarantine.
         flags: `eager`, `copy_on_write`.
         digest: Digest of the rulebook that decided.
+        execution: Whether the plan's repairs run on the request's hot path or beside other work.
+        admission: Rules of admission that the plan which was wanted broke, with values; empty without a policy.
+        promised: What the admitted request must be promised of each pool; empty without a policy.
     """
 
     verdict: Verdict
@@ -89,6 +93,9 @@ class Decision:
     dispositions: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     digest: str = ""
+    execution: Execution = "synchronous"
+    admission: tuple[Reason, ...] = ()
+    promised: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def clamped(self) -> bool:

@@ -68,7 +68,8 @@ class HitproofError(ValueError):
         self.where = where or Position()
         self.rule = rule
         self.got = None if got is None else _clip(str(got))
-        self.expected = None if expected is None else _clip(str(expected))
+        # What would have been right is often a list of names, and of no use when it is cut.
+        self.expected = None if expected is None else _clip(str(expected), 500)
         self.hint = hint
 
     def as_dict(self) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hitproof.spec.profile import Profile
+from hitproof.spec.rates import Rates
 from hitproof.spec.rulefile import RepairFile, RulebookFile, RuleFile
 from hitproof.spec.scenario import Scenario
 
@@ -20,11 +21,17 @@ _TITLES: Mapping[str, str] = {
     "repair": "The declaration of a repair",
     "profile": "A model as a list of cache groups",
     "scenario": "A scenario: segments, events, a request, and what must come out",
+    "rates": "What a byte, a token and a launch cost on one machine",
 }
 SCHEMA_KINDS: tuple[str, ...] = tuple(_TITLES)
 """Kinds of files that have a schema."""
 
-_MODELS: Mapping[str, type[BaseModel]] = {"repair": RepairFile, "profile": Profile, "scenario": Scenario}
+_MODELS: Mapping[str, type[BaseModel]] = {
+    "repair": RepairFile,
+    "profile": Profile,
+    "scenario": Scenario,
+    "rates": Rates,
+}
 
 
 def json_schema(kind: str) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _span(entry: object) -> range:
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64), AfterValidator(_not_reserved)]
-_Kebab = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=64)]
+_Kebab = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+|\.[0-9]+)*$", max_length=64)]
 _Text = Annotated[str, StringConstraints(max_length=1000)]
 _Constants = Annotated[
     Mapping[
@@ -141,13 +141,18 @@ _Layers = Annotated[
     BeforeValidator(expand_layers, json_schema_input_type=list[int | str]),
     Field(min_length=1),
 ]
+_Consumers = Annotated[
+    tuple[int, ...],
+    BeforeValidator(expand_layers, json_schema_input_type=list[int | str]),
+]
 
 
 class Group(BaseModel):
     """One object's data in the layers that share its geometry.
 
     Sizes are in bytes and tokens; `row_bytes` and `state_bytes` count all layers of the group together,
-    `stride` one page of one layer.
+    `stride` one page of one layer. `layers` write the data and own its bytes; `consumers` are layers that write none
+    and read that of an owner.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -155,6 +160,7 @@ class Group(BaseModel):
     id: _Name
     object: ObjectName
     layers: _Layers
+    consumers: _Consumers = ()
     constants: _Constants = Field(default_factory=dict)
     peers: Annotated[Mapping[Annotated[_Name, AfterValidator(_not_scope)], _Name], Field(max_length=16)] = Field(
         default_factory=dict
@@ -213,13 +219,15 @@ class Profile(BaseModel):
             if group.id in seen:
                 yield _MisplacedError(f"group {group.id!r} stands twice", loc=("groups", index, "id"))
             seen.add(group.id)
-            if group.layers[-1] >= self.layers:
-                yield _MisplacedError(
-                    f"group {group.id!r} names a layer that the model does not have",
-                    got=group.layers[-1],
-                    expected=f"0 to {self.layers - 1}",
-                    loc=("groups", index, "layers"),
-                )
+            for field, layers in (("layers", group.layers), ("consumers", group.consumers)):
+                if layers and layers[-1] >= self.layers:
+                    yield _MisplacedError(
+                        f"group {group.id!r} names a layer that the model does not have",
+                        got=layers[-1],
+                        expected=f"0 to {self.layers - 1}",
+                        loc=("groups", index, field),
+                    )
+            yield from self._shared_twice(index, group)
             for role, peer in group.peers.items():
                 if peer not in known:
                     yield _MisplacedError(
@@ -235,6 +243,20 @@ class Profile(BaseModel):
             index = next(index for index, group in enumerate(self.groups) if group.id == circle[0])
             text = f"peers form a circle: {' -> '.join(circle)}"
             yield _MisplacedError(text, loc=("groups", index, "peers"))
+
+    def _shared_twice(self, index: int, group: Group) -> Iterator[_MisplacedError]:
+        """A layer that reads another layer's data of one kind neither owns such data nor reads it elsewhere."""
+        for other in self.groups:
+            if other.object != group.object:
+                continue
+            taken = set(other.layers) if other is group else {*other.layers, *other.consumers}
+            for layer in sorted(taken.intersection(group.consumers)):
+                yield _MisplacedError(
+                    f"layer {layer} is a consumer of group {group.id!r} and belongs to group {other.id!r} too",
+                    got=layer,
+                    expected=f"one group of {group.object} for it",
+                    loc=("groups", index, "consumers"),
+                )
 
     def _peer_graph(self) -> TopologicalSorter[str]:
         return TopologicalSorter({group.id: tuple(group.peers.values()) for group in self.groups})

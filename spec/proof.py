@@ -28,9 +28,14 @@ CLAIMS = (
     "deterministic",
     "fail_closed",
     "repair_sound",
+    "cheapest_first",
+    "terminates",
     "separation",
     "intersection_satisfiable",
     "static_graph",
+    "alignment",
+    "identity_monotone",
+    "admission_bounded",
     "graph_covers_machine",
 )
 """Claims that a rulebook must keep, in the order in which they are told."""
@@ -66,7 +71,8 @@ class ClaimResult(_Model):
     Args:
         method: How it was decided.
         assumptions: Ids of the rulebook's assumptions that the proof used, and of the proof model's own.
-        obligations: Number of solver questions.
+        obligations: What had to hold, each a question to the solver or a share of one.
+        shared: Those of them that were proved once for several groups or models, and not for this one.
         witness: A state that the claim's premise allows: without one, nothing would have been said.
         detail: Why a verdict is unknown, or what a proof covered.
     """
@@ -79,6 +85,7 @@ class ClaimResult(_Model):
     sentence: str
     assumptions: list[str]
     obligations: int
+    shared: int = 0
     witness: str | None = None
     detail: str = ""
     counterexample: Counterexample | None = None

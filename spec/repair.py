@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hitproof.spec.facts import Value
 
-__all__ = ["RepairOutcome", "RepairRequest", "RepairRunner"]
+__all__ = ["RepairOutcome", "RepairRequest", "RepairRunner", "RunRepair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,22 @@ class RepairOutcome:
     """What came of it: facts measured on the bytes, never merely expected.
 
     Args:
-        status: `done`, or `failed`: the plan escalates and the private copy is thrown away.
+        status: `done`; `failed`: the private copy is not to be trusted; `source_lost`: what the repair reads was not
+            there any more, and nothing was written; `transfer_failed`: a copy between tiers broke off and may be tried
+            again. What follows is the rulebook's `recovering` to say.
         measured: Facts read off the new bytes.
         detail: Why it failed.
         seconds: Time taken.
     """
 
-    status: Literal["done", "failed"]
+    status: Literal["done", "failed", "source_lost", "transfer_failed"]
     measured: Mapping[str, Value]
     detail: str = ""
     seconds: float = 0.0
+
+
+RunRepair = Callable[[RepairRequest], RepairOutcome]
+"""Runs any repair of a plan; whoever has a runner for each name looks it up by the request's `repair`."""
 
 
 class RepairRunner(Protocol):

@@ -8,17 +8,22 @@ from dataclasses import dataclass, field
 from hitproof.spec.condition import Node
 from hitproof.spec.errors import Position
 from hitproof.spec.facts import Fact, Value
+from hitproof.spec.policy import PolicyRules
+from hitproof.spec.process import RecoveryProcess
 
 __all__ = [
     "Assumption",
     "Check",
+    "Choosing",
     "Disposition",
     "Effect",
     "Flag",
     "Invariant",
+    "Key",
     "LAYERS",
     "LEVELS",
     "OF_REQUEST",
+    "ORDER",
     "ObjectRules",
     "Option",
     "PSEUDO_SOURCES",
@@ -31,6 +36,9 @@ __all__ = [
 
 LAYERS = ("identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment")
 LEVELS = ("in_place", "intra_layer", "full_recompute")
+ORDER = ("price", "longer_length", "lower_level", "fewer_steps", "option_id")
+"""By what sound plans are told apart, in the usual order: what comes first weighs most."""
+
 PSEUDO_SOURCES = ("self", "tokens", "media", "history")
 """What a repair may consume that is no peer: its own bytes, the request's tokens and media, all other groups."""
 
@@ -134,6 +142,7 @@ class Transition:
     writes: bool
     moves: bool
     frees: bool
+    key: str
     because: str
     source: str
     where: Position
@@ -164,7 +173,12 @@ class ObjectRules:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The declaration of a repair; `kernels/` binds its name to an implementation."""
+    """The declaration of a repair; `kernels/` binds its name to an implementation.
+
+    Args:
+        alignment: Bytes; base and stride of what it writes are multiples of it.
+        reads_at: Bytes; base and stride of what it reads are multiples of it.
+    """
 
     id: str
     runs: str
@@ -178,6 +192,7 @@ class Repair:
     dtypes: tuple[str, ...]
     layouts: tuple[str, ...]
     alignment: int
+    reads_at: int
     source: str
     where: Position
 
@@ -190,6 +205,25 @@ class Disposition:
     object: str
     when: Node
     then: str
+    where: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What keys are made of in one tier.
+
+    Args:
+        tokens: Leading tokens that the key names, of a segment that ends at `length`.
+        fields: Identity fact of the segment to the expression over the request that must equal it.
+        begins: Field to the fact, of segment and request, from which on it takes part.
+    """
+
+    tier: str
+    tokens: Node
+    fields: Mapping[str, Node]
+    begins: Mapping[str, str]
+    because: str
+    source: str
     where: Position
 
 
@@ -224,6 +258,20 @@ class Prefill:
 
 
 @dataclass(frozen=True, slots=True)
+class Choosing:
+    """Which of all sound plans is chosen.
+
+    Args:
+        order: A permutation of `ORDER`; the first part in which two plans differ decides. `price`: the lower sum of
+            repairs and prefill. `longer_length`: more is reused. `lower_level`: the severest level is less severe.
+            `fewer_steps`: fewer repairs. `option_id`: the lesser ids, piece by piece in the order of the groups.
+    """
+
+    order: tuple[str, ...]
+    where: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Flag:
     """A flag raised unless its condition is surely true; per object where it reads the segment."""
 
@@ -252,9 +300,13 @@ class Rulebook:
     objects: Mapping[str, ObjectRules]
     repairs: Mapping[str, Repair]
     dispositions: Mapping[str, tuple[Disposition, ...]]
+    keys: Mapping[str, Key]
     invariants: tuple[Invariant, ...]
     assumptions: Mapping[str, Assumption]
     prefill: Prefill
+    choosing: Choosing
     joint: Mapping[str, str]
     flags: tuple[Flag, ...]
+    policy: PolicyRules
+    recovering: RecoveryProcess | None
     where: Position

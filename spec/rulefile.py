@@ -7,28 +7,42 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "AdmissionDecl",
     "AssumptionDecl",
     "CheckDecl",
+    "ChoosingDecl",
+    "CounterDecl",
+    "DemotionDecl",
     "DispositionDecl",
     "EffectDecl",
     "EveryObjectDecl",
+    "ExecutionDecl",
     "FactDecl",
     "FlagDecl",
     "InvariantDecl",
     "JointDecl",
+    "KeyDecl",
     "ObjectDecl",
     "OptionDecl",
+    "PolicyDecl",
+    "PoolDecl",
     "PrefillDecl",
+    "ProcessStepDecl",
+    "RecoveringDecl",
     "RepairFile",
     "ResumableDecl",
+    "RetentionDecl",
     "RuleFile",
     "RulebookFile",
     "TransitionDecl",
+    "WaitingDecl",
 ]
 
 LAYERS = ("identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment")
 LEVELS = ("in_place", "intra_layer", "full_recompute")
 
+Report = Literal["done", "failed", "source_lost", "transfer_failed", "moved", "ready", "nothing"]
+Onward = Literal["go_on", "retry", "decide", "use", "recompute", "refuse"]
 Layer = Literal["identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment"]
 Level = Literal["in_place", "intra_layer", "full_recompute"]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
@@ -157,6 +171,22 @@ class TransitionDecl(_Shape):
     writes: bool = False
     moves: bool = False
     frees: bool = False
+    key: Literal["publish", "clear", "keep"] = "keep"
+    because: Sentence
+    source: Sentence
+
+
+class KeyDecl(_Shape):
+    """What the key of a segment is made of in one tier, under which it is found there.
+
+    `tokens` are the leading tokens that the key names, of a segment that ends at `length`. `fields` maps identity
+    facts of the segment to what a request gives for them. A field in `begins` takes part only where the named fact,
+    which the segment and the request both have, lies before the end of those tokens.
+    """
+
+    tokens: Expression
+    fields: Annotated[dict[Name, Expression], Field(min_length=1)]
+    begins: dict[Name, Name] = {}
     because: Sentence
     source: Sentence
 
@@ -188,6 +218,14 @@ class PrefillDecl(_Shape):
     source: Sentence
 
 
+class ChoosingDecl(_Shape):
+    """What makes one plan better than another: the first part in which two sound plans differ decides."""
+
+    order: list[Literal["price", "longer_length", "lower_level", "fewer_steps", "option_id"]]
+    because: Sentence
+    source: Sentence
+
+
 class JointDecl(_Shape):
     """A repair that serves several groups at once and is paid once a plan, at its dearest."""
 
@@ -207,6 +245,115 @@ class FlagDecl(_Shape):
     source: Sentence
 
 
+class PoolDecl(_Shape):
+    """Something of which there is so much and no more; capacity, used and reserved name run-time facts."""
+
+    id: Name
+    capacity: str
+    used: str
+    reserved: str
+    demand: Expression
+    because: Sentence
+    source: Sentence
+
+
+class AdmissionDecl(_Shape):
+    """What a plan must keep to be admitted, and what happens where it does not."""
+
+    id: Name
+    require: Expression
+    otherwise: Literal["clamp", "defer", "refuse"]
+    because: Sentence
+    source: Sentence
+
+
+class ExecutionDecl(_Shape):
+    """Whether a plan's repairs run on the request's hot path or beside other work."""
+
+    id: Name
+    when: Expression
+    then: Literal["synchronous", "asynchronous"]
+    because: Sentence
+    source: Sentence
+
+
+class WaitingDecl(_Shape):
+    """The order of waiting requests."""
+
+    rank: Expression
+    aged: Expression
+    because: Sentence
+    source: Sentence
+
+
+class DemotionDecl(_Shape):
+    """Which segments leave the device before they must, and which of them first."""
+
+    id: Name
+    objects: list[Name] | None = None
+    when: Expression
+    rank: Expression
+    to: Literal["host", "disk"]
+    because: Sentence
+    source: Sentence
+
+
+class RetentionDecl(_Shape):
+    """Which boundaries keep the state that belongs to one length."""
+
+    id: Name
+    keep: Expression
+    follows: Literal["block", "device"] = "block"
+    because: Sentence
+    source: Sentence
+
+
+class PolicyDecl(_Shape):
+    """A named selection of the rules about the system's load."""
+
+    id: Name
+    minimise: Expression | None = None
+    repairs: list[Name] | Literal["all"] = "all"
+    admission: list[Name] = []
+    execution: list[Name] = []
+    waiting: Literal["arrival", "ranked"] = "arrival"
+    demotion: list[Name] = []
+    retention: Name
+    because: Sentence
+    source: Sentence
+
+
+class CounterDecl(_Shape):
+    """A count that weighs in the measure of a recovery; one that starts from `event.` repeats what is measured."""
+
+    id: Name
+    domain: tuple[int, int] | None = None
+    start: Expression
+    because: Sentence
+
+
+class ProcessStepDecl(_Shape):
+    """A step of a recovery: the reports that it answers, its guard, what it changes, and what follows."""
+
+    id: Name
+    on: Annotated[list[Report], Field(min_length=1)]
+    when: Expression | None = None
+    takes: list[Name] = []
+    sets: dict[Name, Expression] = {}
+    bars: bool = False
+    quarantines: bool = False
+    then: Onward
+    because: Sentence
+    source: Sentence
+
+
+class RecoveringDecl(_Shape):
+    """The life of one hit after its decision; counters stand in the order in which they weigh."""
+
+    counters: Annotated[list[CounterDecl], Field(min_length=1)]
+    steps: Annotated[list[ProcessStepDecl], Field(min_length=1)]
+
+
 class RuleFile(_Shape):
     """One included file: any of the sections of a rulebook."""
 
@@ -222,11 +369,21 @@ class RuleFile(_Shape):
     every_object: EveryObjectDecl | None = None
     objects: dict[Name, ObjectDecl] = {}
     transitions: list[TransitionDecl] = []
+    keys: dict[Name, KeyDecl] = {}
     invariants: list[InvariantDecl] = []
     assume: list[AssumptionDecl] = []
     prefill: PrefillDecl | None = None
+    choosing: ChoosingDecl | None = None
     joint: list[JointDecl] = []
     flags: list[FlagDecl] = []
+    pools: list[PoolDecl] = []
+    admission: list[AdmissionDecl] = []
+    execution: list[ExecutionDecl] = []
+    waiting: WaitingDecl | None = None
+    demotion: list[DemotionDecl] = []
+    retention: list[RetentionDecl] = []
+    policies: list[PolicyDecl] = []
+    recovering: RecoveringDecl | None = None
 
 
 class RulebookFile(RuleFile):
@@ -239,7 +396,11 @@ class RulebookFile(RuleFile):
 
 
 class RepairFile(_Shape):
-    """Declaration of one repair, bound to its implementation by name."""
+    """Declaration of one repair, bound to its implementation by name.
+
+    `alignment` is that of every row that it writes, in bytes; `reads_at` that of the rows that it reads, the same
+    where it is left out.
+    """
 
     repair: Name
     runs: Literal["kernel", "model", "record"]
@@ -253,4 +414,5 @@ class RepairFile(_Shape):
     dtypes: list[Name]
     layouts: list[Name]
     alignment: Annotated[int, Field(ge=1)]
+    reads_at: Annotated[int, Field(ge=1)] | None = None
     source: Sentence

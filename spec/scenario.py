@@ -6,10 +6,20 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hitproof.spec.decision import Decision, Verdict
+from hitproof.spec.decision import Decision, Execution, Verdict
 from hitproof.spec.profile import Profile
 
-__all__ = ["Event", "Expectation", "FactValue", "Replayer", "Scenario", "ScenarioResult", "SegmentDecl"]
+__all__ = [
+    "Event",
+    "Expectation",
+    "FactValue",
+    "RecoveredExpectation",
+    "RecoveryTurn",
+    "Replayer",
+    "Scenario",
+    "ScenarioResult",
+    "SegmentDecl",
+]
 
 FactValue = bool | int | float | str | list[int] | None
 """A fact as it stands in a file: a list of integers is a set of tokens; `unknown` or nothing is unknown."""
@@ -40,12 +50,45 @@ class Event(_Model):
     donor: str | None = None
 
 
+class RecoveryTurn(_Model):
+    """One turn of a recovery: a repair that runs, or the confirmation before use, where `report` stays out.
+
+    `measured` replaces what an honest runner would measure. `meanwhile` gives facts, `segment.fact`, new values while
+    the turn lasts, whatever the segment's pins say; a change of the epoch or the form is seen by the lease.
+    """
+
+    report: Literal["done", "failed", "source_lost", "transfer_failed"] | None = None
+    measured: dict[str, FactValue] = {}
+    meanwhile: dict[str, FactValue] = {}
+
+
+class RecoveredExpectation(_Model):
+    """How a recovery must end; keys that are left out are not compared.
+
+    `steps` are the ids of the steps taken, `counters` their values at the end, `quarantined` the repairs whose copies
+    are set apart, `group/option`, and `halted` what broke the promise that a recovery ends.
+    """
+
+    verdict: Verdict | None = None
+    length: int | None = None
+    steps: list[str] | None = None
+    counters: dict[str, int] | None = None
+    quarantined: list[str] | None = None
+    halted: str | None = None
+
+
 class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
-    `accepted` asks whether every group accepts at exactly `at`, without repair. `option` names a recovery option that
-    applies at `at`, and `fails_after` the checks of its group that do not hold once it has run. `competing` names
-    the repairs that a plan of one step runs with the options in file order and in reverse.
+    `accepted` asks whether every group accepts at exactly `at`, without repair; `ready` names groups, optional ones
+    too, whose segments pass every check there. `option` names a recovery option that applies at `at`, and
+    `fails_after` the checks of its group that do not hold once it has run. `competing` names the repairs that a
+    plan of one step runs with the options in file order and in reverse. `cheaper` names the steps of another plan,
+    `group/option`, that ends well at `at`, without any of no reuse at length 0, and costs less than the decision at
+    the declared prices. `admission` names the rules of admission that the wanted plan broke, `promised` what an
+    admitted one is promised of each pool; both need the scenario's `policy`. `found_in` gives for a segment the
+    tiers in which the request's key is the segment's own, and `identity` whether each of these segments passes
+    every identity check of its group at `at`.
     """
 
     verdict: Verdict | None = None
@@ -53,43 +96,63 @@ class Expectation(_Model):
     logical: int | None = None
     failed: list[str] | None = None
     plan: list[str] | None = None
+    execution: Execution | None = None
+    admission: list[str] | None = None
+    promised: dict[str, int] | None = None
     flags: list[str] | None = None
     dispositions: dict[str, Literal["keep", "purge", "quarantine"]] | None = None
     violates: list[str] | None = None
     refused_event: int | None = None
     accepted: bool | None = None
     at: int | None = None
+    ready: list[str] | None = None
     option: str | None = None
     fails_after: list[str] | None = None
     competing: list[str] | None = None
+    cheaper: list[str] | None = None
     facts: dict[str, FactValue] | None = None
+    recovered: RecoveredExpectation | None = None
+    found_in: dict[str, list[str]] | None = None
+    identity: bool | None = None
 
 
 class Scenario(_Model):
-    """A replayable story: from a real failure, from a user, or from the verifier."""
+    """A replayable story: from a real failure, from a user, or from the verifier.
 
-    scenario: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=120)]
+    Where it has a `recovery`, or expects one to end somehow, the decision is carried out after all else was compared;
+    once the turns that are told are over, every repair does as it promised and nobody interferes.
+    """
+
+    scenario: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*(\.[0-9][a-z0-9_-]*)*$", max_length=120)]
     title: str
     source: list[str] = []
     because: str = ""
     profile: str | Profile
+    policy: str | None = None
     request: dict[str, FactValue]
     runtime: dict[str, FactValue] = {}
     kernel: dict[str, FactValue] = {}
     kernels: dict[str, dict[str, FactValue]] = {}
     segments: list[SegmentDecl] = []
     events: list[Event] = []
+    recovery: list[RecoveryTurn] = []
     expect: Expectation = Expectation()
 
 
 class ScenarioResult(_Model):
-    """What came out, and every difference from what was expected."""
+    """What came out, and every difference from what was expected.
+
+    `beside` has the ids, as `group/rule`, of what the decision rests on and does not name: checks of optional groups
+    that failed, and the disposition rules that applied. `steps` are those of a recovery that is told.
+    """
 
     scenario: str
     passed: bool
     differences: list[str]
     decision: Decision | None
     violated: list[str] = []
+    beside: list[str] = []
+    steps: list[str] = []
 
 
 class Replayer(Protocol):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, TypeVar, get_args
@@ -16,13 +15,8 @@ from hitproof.spec.yaml_tree import Mapping, Node, Scalar, Sequence, describe, p
 
 __all__ = [
     "Fields",
-    "expect_bool",
-    "expect_choice",
-    "expect_expression",
-    "expect_int",
     "expect_list",
     "expect_mapping",
-    "expect_number",
     "expect_text",
     "expect_text_list",
     "suggest",
@@ -54,44 +48,6 @@ def expect_text(node: Node, what: str, rule: str | None = None) -> str:
     raise _wrong(node, what, rule, "text", hint)
 
 
-def expect_expression(node: Node, what: str, rule: str | None = None) -> str:
-    """The source text of an expression; `0` and `true` may stand unquoted. Its place is `node.content`."""
-    if isinstance(node, Scalar) and node.value is not None and node.text.strip():
-        return node.text
-    raise _wrong(node, what, rule, "an expression", "quote an expression that begins with { or [")
-
-
-def expect_int(
-    node: Node, what: str, rule: str | None = None, *, low: int | None = None, high: int | None = None
-) -> int:
-    """A whole number between `low` and `high`, both included; raises SchemaError otherwise."""
-    value = node.value if isinstance(node, Scalar) else None
-    if isinstance(value, bool) or not isinstance(value, int):
-        hint = None
-        if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9][0-9_]*", value):
-            hint = "write the number without quotes or underscores"
-        raise _wrong(node, what, rule, "a whole number", hint)
-    if (low is not None and value < low) or (high is not None and value > high):
-        bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-        expected = " and ".join(bounds)
-        raise SchemaError(f"{what} is out of range", where=node.where, rule=rule, got=value, expected=expected)
-    return value
-
-
-def expect_number(node: Node, what: str, rule: str | None = None) -> int | float:
-    """A finite number, whole or not; raises SchemaError otherwise."""
-    if isinstance(node, Scalar) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        return node.value
-    raise _wrong(node, what, rule, "a number")
-
-
-def expect_bool(node: Node, what: str, rule: str | None = None) -> bool:
-    """`true` or `false`; raises SchemaError otherwise."""
-    if isinstance(node, Scalar) and isinstance(node.value, bool):
-        return node.value
-    raise _wrong(node, what, rule, "true or false")
-
-
 def expect_list(node: Node, what: str, rule: str | None = None) -> tuple[Node, ...]:
     """The items of a list; raises SchemaError otherwise."""
     if isinstance(node, Sequence):
@@ -109,15 +65,6 @@ def expect_mapping(node: Node, what: str, rule: str | None = None) -> Mapping:
     if isinstance(node, Mapping):
         return node
     raise _wrong(node, what, rule, "a mapping")
-
-
-def expect_choice(node: Node, what: str, choices: Collection[str], rule: str | None = None) -> str:
-    """A text that is one of `choices`; raises SchemaError otherwise."""
-    value = expect_text(node, what, rule)
-    if value in choices:
-        return value
-    expected, hint = "one of " + ", ".join(choices), suggest(value, choices)
-    raise SchemaError(f"{what} is unknown", where=node.where, rule=rule, got=value, expected=expected, hint=hint)
 
 
 class Fields:

@@ -118,7 +118,7 @@ def decode_scenario(
             *chosen,
             *(
                 SegmentDecl(id=f"healthy_{group.id.replace('@', '_r')}", group=group.id)
-                for group in world.bound.groups
+                for group in world.everyone
                 if group.id not in taken and group.rules.mandatory
             ),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from hitproof.spec.condition import (
     refs,
     type_of,
 )
+from hitproof.verification.terms import COMPARISONS, all_of, any_of, equal, negated
 from hitproof.verification.z3_facts import EnumSorts, FactNames, Z3Fact, Z3Facts, numeral
 
 __all__ = ["Dual", "EnumSorts", "FactNames", "Z3Fact", "Z3Facts", "encode", "encode_number"]
@@ -37,19 +39,22 @@ class Dual:
     F: z3.BoolRef
 
 
-def encode(node: Node, names: FactNames, *, ctx: z3.Context | None = None) -> Dual:
+def encode(
+    node: Node, names: FactNames, *, ctx: z3.Context | None = None, enums: EnumSorts | None = None
+) -> Dual:
     """Translate a bound condition.
 
     Args:
         node: The condition.
         names: Where facts come from.
         ctx: Context of conditions that read no fact; that of `names` where it has one.
+        enums: The enumeration sorts, where they are at hand; that of `names` where it has them.
 
     Raises:
         BindError: The condition is not bound.
     """
     check_bounds(node)
-    return _Encoder(names, _context(node, names, ctx)).dual(node)
+    return _Encoder(names, _context(node, names, ctx), enums).dual(node)
 
 
 def encode_number(
@@ -63,15 +68,14 @@ def encode_number(
         BindError: The expression is not bound.
     """
     check_bounds(node)
-    encoder = _Encoder(names, _context(node, names, ctx))
+    encoder = _Encoder(names, _context(node, names, ctx), enums)
     if type_of(node).kind == "bool":
         dual = encoder.dual(node)
         return dual.T, z3.Or(dual.T, dual.F)
     if isinstance(node, Literal) and node.type.kind == "enum":
-        sorts = enums or getattr(names, "enums", None)
-        if sorts is None:
+        if encoder.enums is None:
             raise TypeError("an enum literal alone needs the enumeration sorts")
-        return sorts.member(node.type, str(node.value)), z3.BoolVal(True, ctx=encoder.ctx)
+        return encoder.enums.member(node.type, str(node.value)), encoder.true
     return encoder.value(node), encoder.known(node)
 
 
@@ -84,40 +88,43 @@ def _context(node: Node, names: FactNames, ctx: z3.Context | None) -> z3.Context
 
 
 class _Encoder:
-    def __init__(self, names: FactNames, ctx: z3.Context) -> None:
+    def __init__(self, names: FactNames, ctx: z3.Context, enums: EnumSorts | None) -> None:
         self.names, self.ctx = names, ctx
+        self.enums: EnumSorts | None = enums or getattr(names, "enums", None)
+        self.true, self.false = z3.BoolVal(True, ctx=ctx), z3.BoolVal(False, ctx=ctx)
 
     def dual(self, node: Node) -> Dual:
         match node:
             case Literal(value=value):
-                return Dual(z3.BoolVal(bool(value), ctx=self.ctx), z3.BoolVal(not value, ctx=self.ctx))
+                return Dual(self.true, self.false) if value else Dual(self.false, self.true)
             case Not(x=x):
                 inner = self.dual(x)
                 return Dual(inner.F, inner.T)
             case And(terms=terms):
                 parts = [self.dual(term) for term in terms]
-                return Dual(z3.And([part.T for part in parts]), z3.Or([part.F for part in parts]))
+                return Dual(self._all(part.T for part in parts), self._any(part.F for part in parts))
             case Or(terms=terms):
                 parts = [self.dual(term) for term in terms]
-                return Dual(z3.Or([part.T for part in parts]), z3.And([part.F for part in parts]))
+                return Dual(self._any(part.T for part in parts), self._all(part.F for part in parts))
             case Known(ref=ref):
                 known = self.names(ref.path).known
-                return Dual(known, z3.Not(known))
+                return Dual(known, negated(known))
             case Ref(path=path):
-                return _where(self.names(path).known, self.names(path).value)
+                fact = self.names(path)
+                return self._where(fact.known, fact.value)
             case Compare(op=op, left=left, right=right):
-                return _where(self.known(node), self._compare(op, left, right))
+                return self._where(self.known(node), self._compare(op, left, right))
             case Member(item=item, container=Ref(path=path)):
-                return _where(self.known(node), z3.Select(self.names(path).value, self.value(item)))
+                return self._where(self.known(node), z3.Select(self.names(path).value, self.value(item)))
             case Member(item=item, container=tuple() as literals):
-                holds = z3.Or([self._compare("==", item, literal) for literal in literals])
-                return _where(self.known(node), holds)
+                holds = self._any(self._compare("==", item, literal) for literal in literals)
+                return self._where(self.known(node), holds)
             case _:
                 raise TypeError(f"not a condition: {node!r}")
 
     def known(self, node: Node) -> z3.BoolRef:
         """Every fact that the node reads is known."""
-        return z3.And([z3.BoolVal(True, ctx=self.ctx), *(self.names(ref.path).known for ref in refs(node))])
+        return self._all(self.names(ref.path).known for ref in refs(node))
 
     def value(self, node: Node) -> Any:
         match node:
@@ -159,34 +166,30 @@ class _Encoder:
         if type_of(left).kind == "enum":
             return self._compare_enums(op, left, right)
         first, second = self.value(left), self.value(right)
-        match op:
-            case "==":
-                return first == second
-            case "!=":
-                return first != second
-            case "<":
-                return first < second
-            case "<=":
-                return first <= second
-            case ">":
-                return first > second
-            case _:
-                return first >= second
+        if (type_of(left).kind == "real") is not (type_of(right).kind == "real"):
+            first, second = (side if z3.is_real(side) else z3.ToReal(side) for side in (first, second))
+        return COMPARISONS[op](first, second)
 
     def _compare_enums(self, op: str, left: Node, right: Node) -> z3.BoolRef:
         if isinstance(left, Literal) and isinstance(right, Literal):
             same = z3.BoolVal(left.value == right.value, ctx=self.ctx)
         else:
-            first, second = self._enum(left, right), self._enum(right, left)
-            same = first == second
-        return same if op == "==" else z3.Not(same)
+            same = equal(self._enum(left, right), self._enum(right, left))
+        return same if op == "==" else negated(same)
 
     def _enum(self, node: Node, neighbour: Node) -> Any:
-        """An enum's term; a literal takes the sort of its neighbour, so that no table of sorts is needed."""
+        """An enum's term; without a table of sorts a literal takes the sort of its neighbour."""
         if not isinstance(node, Literal):
             return self.value(node)
+        if self.enums is not None:
+            return self.enums.member(node.type, str(node.value))
         return self.value(neighbour).sort().constructor(node.type.members.index(str(node.value)))()
 
+    def _all(self, parts: Iterable[Any]) -> Any:
+        return all_of(list(parts), self.true)
 
-def _where(known: z3.BoolRef, holds: Any) -> Dual:
-    return Dual(z3.And(known, holds), z3.And(known, z3.Not(holds)))
+    def _any(self, parts: Iterable[Any]) -> Any:
+        return any_of(list(parts), self.false)
+
+    def _where(self, known: Any, holds: Any) -> Dual:
+        return Dual(self._all((known, holds)), self._all((known, negated(holds))))

@@ -9,9 +9,11 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
-from hitproof.spec.condition import Node
+from hitproof.spec.condition import Node, reads
 from hitproof.spec.facts import TOKENS, Fact
+from hitproof.verification.cut import Cut
 from hitproof.verification.encode import Dual, EnumSorts, Z3Fact, Z3Facts, encode, encode_number
+from hitproof.verification.terms import all_of, any_of, negated
 
 __all__ = ["FAR", "GroupModel", "Post", "World"]
 
@@ -26,6 +28,7 @@ class World:
         self.ctx = z3.Context()
         self.enums = EnumSorts(self.ctx)
         self.prefix = prefix
+        self.true, self.false = self.enums.true, z3.BoolVal(False, ctx=self.ctx)
         rulebook = bound.rulebook
         lookup: dict[str, Fact] = {"length": Fact("length", TOKENS, 0, FAR)}
         lookup.update({f"request.{name}": fact for name, fact in rulebook.request.items()})
@@ -41,11 +44,17 @@ class World:
             self.models[name] = GroupModel(self, self.bound.group(name))
         return self.models[name]
 
+    @property
+    def everyone(self) -> tuple[BoundGroup, ...]:
+        """All groups of the model, those too that a proof does not read: a story needs segments of all of them."""
+        whole = self.bound.whole if isinstance(self.bound, Cut) else self.bound
+        return whole.groups
+
     def domains(self) -> list[Any]:
         """Domains of everything that is always known and was read so far."""
         found = list(self.shared.assumptions)
         for model in self.models.values():
-            found += [*model.own.assumptions, *model.kernel.assumptions, *model.share_domain]
+            found += model.domains()
         return found
 
     def usual(self) -> list[Any]:
@@ -68,7 +77,8 @@ class Post:
 class GroupModel:
     """One group in a world.
 
-    `own(path)` gives the segment's facts (`self.` left out), `names` resolves every path of the group's rules.
+    `own(path)` gives the segment's facts (`self.` left out), `names` resolves every path of the group's rules, `free`
+    holds constants that were left unbound.
     """
 
     def __init__(self, world: World, group: BoundGroup, prefix: str | None = None) -> None:
@@ -77,22 +87,44 @@ class GroupModel:
         owned = world.bound.rulebook.engine_owned
         self.own = Z3Facts(world.enums, dict(group.facts), tag, owned)
         self.kernel = Z3Facts(world.enums, dict(world.bound.rulebook.kernel), f"{tag}kernel.")
-        self.share_first = z3.Int(f"{tag}share.first", ctx=world.ctx)
-        self.share_to = z3.Int(f"{tag}share.to", ctx=world.ctx)
-        true = z3.BoolVal(True, ctx=world.ctx)
-        self._share = {"first": Z3Fact(self.share_first, true), "to": Z3Fact(self.share_to, true)}
-        rows = int(group.constants.get("row_tokens", 1))
-        # Pieces meet where one ends, and a well-formed piece ends with a whole row.
-        self.share_domain = [
-            0 <= self.share_first,
-            self.share_first <= self.share_to,
-            self.share_to <= FAR,
-            self.share_first % rows == 0,
-            self.share_to % rows == 0,
-        ]
+        self.true, self.false = world.true, world.false
+        self.free = Z3Facts(world.enums, dict(world.bound.rulebook.group), f"{tag}group.", world.bound.rulebook.group)
+        self._tag = tag
+        self._share: dict[str, Z3Fact] = {}
         self.peers = {role: world.group(peer) for role, peer in group.peers.items()} if prefix is None else {}
         self._ready: dict[str, Z3Fact] = {}
-        self._duals: dict[tuple[int, int], tuple[Dual, Node, Any]] = {}
+        self._forgotten: dict[str, Z3Fact] = {}
+        self._own_reads: dict[int, tuple[Node, tuple[str, ...]]] = {}
+        self._duals: dict[tuple[int, ...], tuple[Dual, tuple[Z3Fact, ...]]] = {}
+
+    def share(self, name: str) -> Z3Fact:
+        """The `first` token of the piece's share, or the one `to` which it goes."""
+        if name not in self._share:
+            self._share[name] = Z3Fact(z3.Int(f"{self._tag}share.{name}", ctx=self.world.ctx), self.true)
+        return self._share[name]
+
+    @property
+    def share_first(self) -> Any:
+        """The first token of the piece's share."""
+        return self.share("first").value
+
+    @property
+    def share_to(self) -> Any:
+        """The token after the piece's share."""
+        return self.share("to").value
+
+    def domains(self) -> list[Any]:
+        """Domains of what is always known of this group and was read so far."""
+        return [*self.own.assumptions, *self.kernel.assumptions, *self.free.assumptions, *self._share_domain()]
+
+    def _share_domain(self) -> list[Any]:
+        """Pieces meet where one ends, and a well-formed piece ends with a whole row; nothing if no share was read."""
+        if not self._share:
+            return []
+        rows = int(self.group.constants.get("row_tokens", 1))
+        first, to = self.share_first, self.share_to
+        found = [0 <= first, first <= to, to <= FAR]
+        return found if rows == 1 else [*found, first % rows == 0, to % rows == 0]
 
     def names(self, path: str) -> Z3Fact:
         """The fact at a path, in the state before."""
@@ -108,8 +140,10 @@ class GroupModel:
             return fact
         if scope == "kernel":
             return self.kernel(name)
+        if scope == "group":
+            return self.free(name)
         if scope == "share":
-            return self._share[name]
+            return self.share(name)
         if name == "ready":
             return self.ready(scope)
         return self.peers[scope].own(name)
@@ -117,17 +151,22 @@ class GroupModel:
     def ready(self, role: str) -> Z3Fact:
         """Readiness of a peer: its own acceptance."""
         if role not in self._ready:
-            self._ready[role] = Z3Fact(self.peers[role].accepted(), z3.BoolVal(True, ctx=self.world.ctx))
+            self._ready[role] = Z3Fact(self.peers[role].accepted(), self.true)
         return self._ready[role]
 
     def dual(self, node: Node, own: Any = None) -> Dual:
         """A condition, read on the state before or on another state of the segment's own facts."""
         source = self.own if own is None else own
-        # The key holds on to what it names, so that no other object can take its place.
-        key = (id(node), id(source))
+        if id(node) not in self._own_reads:
+            self._own_reads[id(node)] = node, tuple(p[5:] for p in sorted(reads(node)) if p.startswith("self."))
+        # States that agree in what the condition reads share its terms.
+        read = tuple(source(name) for name in self._own_reads[id(node)][1])
+        key = (id(node), *map(id, read))
         if key not in self._duals:
-            dual = encode(node, lambda path: self.resolve(path, source), ctx=self.world.ctx)
-            self._duals[key] = (dual, node, source)
+            world = self.world
+            dual = encode(node, lambda path: self.resolve(path, source), ctx=world.ctx, enums=world.enums)
+            # The key is by identity, so what it names must not go away.
+            self._duals[key] = dual, read
         return self._duals[key][0]
 
     def number(self, node: Node, own: Any = None) -> tuple[Any, Any]:
@@ -137,18 +176,17 @@ class GroupModel:
 
     def needed(self, own: Any = None) -> Any:
         """Not surely unneeded."""
-        return z3.Not(self.dual(self.group.needed, own).F)
+        return negated(self.dual(self.group.needed, own).F)
 
     def holds(self, check: str, own: Any = None) -> Any:
         """The check is surely true, or the group is surely not needed."""
         require = next(c.require for c in self.group.checks if c.id == check)
-        return z3.Or(z3.Not(self.needed(own)), self.dual(require, own).T)
+        return any_of((self.dual(self.group.needed, own).F, self.dual(require, own).T), self.false)
 
     def accepted(self, own: Any = None) -> Any:
         """Every check holds."""
         checks = [self.dual(check.require, own).T for check in self.group.checks]
-        true = z3.BoolVal(True, ctx=self.world.ctx)
-        return z3.Or(z3.Not(self.needed(own)), z3.And(true, *checks))
+        return any_of((self.dual(self.group.needed, own).F, all_of(checks, self.true)), self.false)
 
     def peers_accepted(self) -> list[Any]:
         """Every mandatory peer is accepted: without them the length would not be reused at all."""
@@ -157,7 +195,7 @@ class GroupModel:
     def identity(self, own: Any = None) -> Any:
         """Every identity check holds."""
         checks = [self.dual(c.require, own).T for c in self.group.checks if c.layer == "identity"]
-        return z3.And(z3.BoolVal(True, ctx=self.world.ctx), *checks)
+        return all_of(checks, self.true)
 
     def applies(self, option: BoundOption) -> Any:
         """The option may be chosen: its condition, what it consumes, and its own bytes where it reads them."""
@@ -168,16 +206,15 @@ class GroupModel:
                 for check in self.group.checks
                 if check.layer in ("identity", "block_integrity") and check.id not in option.mends
             ]
-        return z3.And(z3.BoolVal(True, ctx=self.world.ctx), *parts)
+        return all_of(parts, self.true)
 
     def after(self, option: BoundOption) -> tuple[Post, list[Any]]:
         """The segment's facts after an option, and what its choices promise."""
-        ctx, effect = self.world.ctx, option.effect
+        effect = option.effect
         tag = f"{self.own.prefix}after.{option.id}."
         fresh = Z3Facts(self.world.enums, dict(self.group.facts), tag, set(effect.chooses))
         facts: dict[str, Z3Fact] = {}
-        renewed = Z3Fact(z3.Int(tag + "renewed", ctx=ctx), z3.BoolVal(True, ctx=ctx))
-        unknown = z3.BoolVal(False, ctx=ctx)
+        renewed = Z3Fact(z3.Int(tag + "renewed", ctx=self.world.ctx), self.true)
         for name, fact in self.group.facts.items():
             if name in effect.sets:
                 facts[name] = self._assigned(fact, *self.number(effect.sets[name]))
@@ -190,21 +227,27 @@ class GroupModel:
             elif name in effect.keeps:
                 facts[name] = self.own(name)
             else:
-                facts[name] = Z3Fact(self.own(name).value, unknown)
+                facts[name] = self.forgotten(name)
         post = Post(facts)
         promises = [self.dual(node, post).T for node in effect.chooses.values()]
         return post, [*promises, *fresh.assumptions]
 
+    def forgotten(self, name: str) -> Z3Fact:
+        """The fact, no longer known."""
+        if name not in self._forgotten:
+            self._forgotten[name] = Z3Fact(self.own(name).value, self.false)
+        return self._forgotten[name]
+
     def _assigned(self, fact: Fact, value: Any, known: Any) -> Z3Fact:
         if fact.type.is_number and fact.lo is not None and fact.hi is not None and fact.type.kind != "real":
-            known = z3.And(known, value >= int(fact.lo), value <= int(fact.hi))
+            known = all_of((known, self.world.enums.within(fact, value)), self.true)
         return Z3Fact(value, known)
 
     def _set(self, name: str, reset: Node | None, add: Node | None) -> Z3Fact:
         ctx = self.world.ctx
         value, known = self.number(reset if reset is not None else add)  # type: ignore[arg-type]
         if reset is not None:
-            empty = z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx))
-            return Z3Fact(z3.Store(empty, value, z3.BoolVal(True, ctx=ctx)), known)
+            empty = z3.K(z3.IntSort(ctx), self.false)
+            return Z3Fact(z3.Store(empty, value, self.true), known)
         before = self.own(name)
-        return Z3Fact(z3.Store(before.value, value, z3.BoolVal(True, ctx=ctx)), z3.And(before.known, known))
+        return Z3Fact(z3.Store(before.value, value, self.true), all_of((before.known, known), self.true))

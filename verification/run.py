@@ -1,18 +1,23 @@
-"""One claim on one profile: questions asked, the first failure found, and its replay on the engine."""
+"""One part of a claim on one model: questions asked, the first failure found, and its replay on the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.errors import HitproofError
-from hitproof.spec.proof import ClaimResult, ClaimVerdict, Counterexample
+from hitproof.spec.proof import Counterexample
 from hitproof.spec.scenario import Replayer, Scenario
+from hitproof.verification.cut import Cut
+from hitproof.verification.parts import Part, whole_part
 from hitproof.verification.solve import Answer, Asker
 
-__all__ = ["Claim", "Run"]
+__all__ = ["Claim", "Outcome", "Run"]
+
+Obligation = tuple[str, Any]
+"""A label, and the formula that must not hold, or for a witness must be able to hold."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,9 @@ class Claim:
         sentence: What it says, in plain words.
         method: How it is decided.
         assumptions: Ids of the rulebook's assumptions that it uses, and of the proof model's own.
-        prove: Asks all questions of a run.
+        prove: Asks all questions of a run: those of its part, or of the whole model where there are no parts.
+        parts: What of a bound rulebook is proved apart, so that equal parts of several models are proved once.
+        covers: What a proof covered, with `{count}` for the sum over its parts.
     """
 
     id: str
@@ -32,22 +39,69 @@ class Claim:
     method: str
     assumptions: tuple[str, ...]
     prove: Callable[[Run], None]
+    parts: Callable[[BoundRulebook], Sequence[Part]] | None = None
+    covers: str = ""
+
+    def parts_of(self, bound: BoundRulebook) -> list[Part]:
+        """The parts in which the claim is proved for a model; they ask everything that there is to ask."""
+        return [whole_part(bound)] if self.parts is None else list(self.parts(bound))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What proving one part came to.
+
+    Args:
+        obligations: What had to hold, each a question to the solver or a share of one.
+        count: Of whatever the claim counts.
+        rules: Places of rules that the part asked about, with their ids.
+        decisive: Places of those that decide in some state.
+        alone: It rests on constants that the part's key leaves open, so that no other model may share it.
+    """
+
+    obligations: int
+    seconds: float
+    witness: str | None
+    counterexample: Counterexample | None
+    gaps: tuple[str, ...]
+    covered: tuple[str, ...]
+    count: int
+    rules: dict[str, str]
+    decisive: frozenset[str]
+    alone: bool = False
 
 
 @dataclass
 class Run:
-    """State of proving one claim for one bound rulebook."""
+    """State of proving one part of a claim.
+
+    Args:
+        bound: The rules that the part reads; all of them for a claim without parts.
+        part: What is to be proved.
+    """
 
     bound: BoundRulebook
     asker: Asker
     replayer: Replayer | None
+    part: Part
     obligations: int = 0
+    count: int = 0
     witness: str | None = None
     counterexample: Counterexample | None = None
     gaps: list[str] = field(default_factory=list)
     covered: list[str] = field(default_factory=list)
     rules: dict[str, str] = field(default_factory=dict)
     decisive: set[str] = field(default_factory=set)
+
+    @property
+    def whole(self) -> BoundRulebook:
+        """The rules that nothing is withheld from: to write and replay a counterexample, never to prove."""
+        return self.bound.whole if isinstance(self.bound, Cut) else self.bound
+
+    @property
+    def group(self) -> BoundGroup:
+        """The first group that the part is about."""
+        return self.bound.group(self.part.groups[0])
 
     @property
     def assumptions(self) -> frozenset[str]:
@@ -59,28 +113,60 @@ class Run:
         """A replayed failure was found; nothing more needs to be asked."""
         return self.counterexample is not None and self.counterexample.replayed
 
-    def must_not(self, ctx: Any, formulas: Iterable[Any], label: str, *, soft: Iterable[Any] = ()) -> Answer | None:
+    def must_not(
+        self, ctx: Any, formulas: Iterable[Any], label: str, *, soft: Callable[[], Iterable[Any]] | Iterable[Any] = ()
+    ) -> Answer | None:
         """An obligation: the formulas must not hold together. A model is a failure and is returned."""
         self.obligations += 1
-        answer = self.asker.ask(ctx, formulas, label, soft=soft)
-        if answer.status == "unknown":
-            self.gaps.append(f"{label}: the solver gave up ({answer.reason})")
-        return answer if answer.status == "sat" else None
+        return self._heard(label, self.asker.ask(ctx, formulas, soft=soft))
+
+    def must_none(
+        self,
+        ctx: Any,
+        premise: Sequence[Any],
+        obligations: Sequence[Obligation],
+        *,
+        soft: Callable[[], Iterable[Any]] | Iterable[Any] = (),
+    ) -> tuple[str, Answer] | None:
+        """Obligations over one premise: none of the formulas may hold with it.
+
+        They are asked in one question, and one by one only where that one cannot be answered with no.
+
+        Args:
+            soft: Wishes that make a failure small, or what makes them once there is a failure.
+
+        Returns:
+            The label of the first that can hold, and a model; None where none can or the solver gave up.
+        """
+        if not obligations:
+            return None
+        self.obligations += len(obligations)
+        if len(obligations) > 1 and self.asker.rules_out(ctx, premise, [formula for _, formula in obligations]):
+            return None
+        for label, formula in obligations:
+            found = self._heard(label, self.asker.ask(ctx, [*premise, formula], soft=soft))
+            if found is not None:
+                return label, found
+        return None
 
     def must(self, ctx: Any, formulas: Iterable[Any], label: str) -> Answer | None:
         """A witness: the formulas must hold together for some state. Returns the model, or None where none exists."""
         self.obligations += 1
-        answer = self.asker.ask(ctx, formulas, label)
-        if answer.status == "unknown":
-            self.gaps.append(f"{label}: the solver gave up ({answer.reason})")
-        return answer if answer.status == "sat" else None
+        return self._heard(label, self.asker.ask(ctx, formulas))
+
+    def must_each(self, ctx: Any, premise: Sequence[Any], witnesses: Sequence[Obligation]) -> set[str]:
+        """Witnesses over one premise: the labels of those formulas that can hold with it, each in a state of its own."""
+        self.obligations += len(witnesses)
+        possible, undecided = self.asker.possible(ctx, premise, witnesses)
+        self.gaps += [f"{label}: the solver gave up ({reason})" for label, reason in undecided]
+        return possible
 
     def fail(self, sentence: str, rule: str, place: object, scenario: Scenario | None) -> None:
         """Record a failure, after replaying it; one that does not replay leaves the claim unknown."""
         replayed, why = False, "no engine was given to replay it"
         if self.replayer is not None and scenario is not None:
             try:
-                result = self.replayer.replay(self.bound.rulebook, scenario)
+                result = self.replayer.replay(self.whole.rulebook, scenario)
                 replayed, why = result.passed, "; ".join(result.differences)
             except HitproofError as error:
                 why = str(error)
@@ -91,28 +177,21 @@ class Run:
                 sentence=sentence, rule=rule, place=str(place), scenario=scenario, replayed=replayed
             )
 
-    def result(self, claim: Claim, seconds: float) -> ClaimResult:
-        """The verdict."""
-        verdict: ClaimVerdict
-        if self.counterexample is not None and self.counterexample.replayed:
-            verdict = "refuted"
-        elif self.gaps or self.counterexample is not None or self.witness is None:
-            verdict = "unknown"
-        else:
-            verdict = "proved"
-        detail = "; ".join(self.gaps[:5]) if self.gaps else "; ".join(self.covered)
-        if verdict == "unknown" and not detail:
-            detail = "no state was found that the claim's premise allows"
-        return ClaimResult(
-            id=claim.id,
-            verdict=verdict,
-            seconds=round(seconds, 3),
-            method=claim.method,
-            profile=self.bound.profile.profile,
-            sentence=claim.sentence,
-            assumptions=list(claim.assumptions),
+    def outcome(self, seconds: float) -> Outcome:
+        """What was found."""
+        return Outcome(
             obligations=self.obligations,
+            seconds=seconds,
             witness=self.witness,
-            detail=detail,
             counterexample=self.counterexample,
+            gaps=tuple(self.gaps),
+            covered=tuple(self.covered),
+            count=self.count,
+            rules=dict(self.rules),
+            decisive=frozenset(self.decisive),
         )
+
+    def _heard(self, label: str, answer: Answer) -> Answer | None:
+        if answer.status == "unknown":
+            self.gaps.append(f"{label}: the solver gave up ({answer.reason})")
+        return answer if answer.status == "sat" else None

@@ -1,14 +1,19 @@
-"""Questions to the solver: seeds fixed, time capped, a time-out is unknown."""
+"""Questions to the solver: seeds and effort fixed, time capped; a question that is given up is unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
+from hitproof.verification.terms import implies
+
 __all__ = ["Answer", "Asker"]
+
+MAX_EFFORT = 100_000_000
+"""Bound on the solver's own count of steps for one question: the same on every machine, unlike time."""
 
 MAX_MEMORY_MB = 4096
 """Bound on the solver's memory; a question that needs more is unknown."""
@@ -25,40 +30,79 @@ class Answer:
 
 @dataclass
 class Asker:
-    """Asks whether formulas can hold together, and counts the questions.
+    """Asks whether formulas can hold together.
 
     Args:
-        timeout_ms: Bound on one question.
+        timeout_ms: Bound on one question; a backstop behind the bound on effort.
     """
 
     timeout_ms: int = 20_000
-    asked: int = 0
-    unknown: list[str] = field(default_factory=list)
 
-    def ask(self, ctx: z3.Context, formulas: Iterable[Any], label: str, *, soft: Iterable[Any] = ()) -> Answer:
-        """Can all formulas hold together? `soft` ones are kept, in order, as long as they can; they make models small.
+    def ask(
+        self,
+        ctx: z3.Context,
+        formulas: Iterable[Any],
+        *,
+        soft: Callable[[], Iterable[Any]] | Iterable[Any] = (),
+    ) -> Answer:
+        """Can all formulas hold together?
 
-        Returns:
-            The answer; an unknown one is also noted under its label.
+        Args:
+            soft: Wishes, or a function that makes them: kept, in order, as long as they can be; they make models small.
         """
-        self.asked += 1
-        solver = z3.Solver(ctx=ctx)
-        solver.set("timeout", self.timeout_ms)
-        solver.set("random_seed", 7)
-        solver.set("max_memory", MAX_MEMORY_MB)
-        solver.add(*formulas)
-        result = solver.check()
-        if result == z3.unsat:
-            return Answer("unsat")
-        if result != z3.sat:
-            self.unknown.append(f"{label}: {solver.reason_unknown()}")
-            return Answer("unknown", reason=solver.reason_unknown())
-        model = solver.model()
-        for wish in soft:
+        solver = self._solver(ctx, formulas)
+        answer = self._answer(solver)
+        if answer.status != "sat":
+            return answer
+        model = answer.model
+        for wish in soft() if callable(soft) else soft:
             solver.push()
             solver.add(wish)
-            if solver.check() == z3.sat:
-                model = solver.model()
+            again = self._answer(solver)
+            if again.status == "sat":
+                model = again.model
             else:
                 solver.pop()
         return Answer("sat", model)
+
+    def rules_out(self, ctx: z3.Context, premise: Iterable[Any], formulas: Sequence[Any]) -> bool:
+        """Surely none of the formulas can hold with the premise."""
+        return self.ask(ctx, [*premise, z3.Or(list(formulas))]).status == "unsat"
+
+    def possible(
+        self, ctx: z3.Context, premise: Iterable[Any], formulas: Sequence[tuple[str, Any]]
+    ) -> tuple[set[str], list[tuple[str, str]]]:
+        """Which of the labelled formulas can hold with the premise, each in a state of its own.
+
+        Returns:
+            Labels of those that can, and of those that were given up, with the reason.
+        """
+        solver = self._solver(ctx, premise)
+        marks = [z3.Bool(f"question.{index}", ctx=ctx) for index in range(len(formulas))]
+        # All formulas are told once; a mark then asks for one of them.
+        solver.add(*(implies(mark, formula) for mark, (_, formula) in zip(marks, formulas, strict=True)))
+        found: set[str] = set()
+        undecided: list[tuple[str, str]] = []
+        for mark, (label, _) in zip(marks, formulas, strict=True):
+            answer = self._answer(solver, mark)
+            if answer.status == "unknown":
+                undecided.append((label, answer.reason))
+            if answer.status == "sat":
+                found.add(label)
+        return found, undecided
+
+    def _answer(self, solver: z3.Solver, *marks: Any) -> Answer:
+        result = solver.check(*marks)
+        if result == z3.unsat:
+            return Answer("unsat")
+        if result != z3.sat:
+            return Answer("unknown", reason=solver.reason_unknown())
+        return Answer("sat", solver.model())
+
+    def _solver(self, ctx: z3.Context, formulas: Iterable[Any]) -> z3.Solver:
+        # Questions are many and small: what prepares big ones takes longer than these, and so does the newer arithmetic.
+        solver = z3.SimpleSolver(ctx=ctx)
+        solver.set("arith.solver", 2)
+        solver.set(timeout=self.timeout_ms, rlimit=MAX_EFFORT, random_seed=7, max_memory=MAX_MEMORY_MB)
+        solver.add(*formulas)
+        return solver

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from hitproof.spec.bound import BoundGroup
 from hitproof.spec.rulebook import Transition
 from hitproof.verification.encode import Z3Fact, Z3Facts, encode, encode_number
 from hitproof.verification.model import GroupModel, Post
+from hitproof.verification.terms import all_of, equal
 
 __all__ = ["Step", "machines", "make_step", "steps"]
 
@@ -78,26 +77,23 @@ def make_step(model: GroupModel, transition: Transition, source: str, own: Any =
         return encode_number(node, names, ctx=world.ctx, enums=world.enums)
 
     form = facts["form"].type
-    true, unknown = z3.BoolVal(True, ctx=world.ctx), z3.BoolVal(False, ctx=world.ctx)
-    guard = [state("form").value == world.enums.member(form, source)]
+    guard = [equal(state("form").value, world.enums.member(form, source))]
     pins = state("pins").value
     guard += {"unpinned": [pins == 0], "exclusive": [pins == 1], "any": []}[transition.pins]
     if transition.when is not None:
-        guard.append(encode(transition.when, names, ctx=world.ctx).T)
+        guard.append(encode(transition.when, names, ctx=world.ctx, enums=world.enums).T)
     after: dict[str, Z3Fact] = {}
     for name, fact in facts.items():
         if name == "form":
-            after[name] = Z3Fact(world.enums.member(form, transition.target), true)
+            after[name] = Z3Fact(world.enums.member(form, transition.target), world.true)
         elif name == "epoch":
             before = state(name)
-            after[name] = before if transition.keeps_prefix else Z3Fact(before.value + 1, true)
+            after[name] = before if transition.keeps_prefix else Z3Fact(before.value + 1, world.true)
         elif name in transition.forgets:
-            after[name] = Z3Fact(state(name).value, unknown)
+            after[name] = model.forgotten(name) if state is model.own else Z3Fact(state(name).value, world.false)
         elif name in transition.sets:
             value, known = number(transition.sets[name])
-            if fact.type.is_number and fact.lo is not None and fact.hi is not None:
-                known = z3.And(known, value >= int(fact.lo), value <= int(fact.hi))
-            after[name] = Z3Fact(value, known)
+            after[name] = Z3Fact(value, all_of((known, world.enums.within(fact, value)), world.true))
         elif name in transition.takes:
             after[name] = event(name)
         elif donor is not None and name != "pins":
@@ -106,4 +102,4 @@ def make_step(model: GroupModel, transition: Transition, source: str, own: Any =
             after[name] = state(name)
     for name in world.bound.rulebook.engine_owned & set(facts):
         guard.append(after[name].known)
-    return Step(transition, source, z3.And(true, *guard), Post(after), event, donor, state("address").value)
+    return Step(transition, source, all_of(guard, world.true), Post(after), event, donor, state("address").value)

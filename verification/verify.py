@@ -1,26 +1,22 @@
-"""The verifier: every claim for every profile, and every claim's mutants."""
+"""The verifier: every claim for every profile, equal parts proved once, and every claim's mutants."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
-from time import perf_counter
+from collections.abc import Callable, Sequence
+from itertools import product
 
-from hitproof.rules.bind import bind_rulebook
-from hitproof.rules.resolve import resolve
 from hitproof.rules.source import RuleSource
 from hitproof.spec.errors import UsageError
 from hitproof.spec.profile import Profile
 from hitproof.spec.proof import CLAIMS, ClaimResult, MutantResult, VerifyReport, joint_verdict
-from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
+from hitproof.verification.judge import Answered, judge
 from hitproof.verification.mutants import MUTANTS, Mutant
-from hitproof.verification.run import Run
-from hitproof.verification.solve import Asker
+from hitproof.verification.pool import Work, at_work
+from hitproof.verification.prover import Job, PartJob, Prover
+from hitproof.verification.run import Outcome
 
 __all__ = ["run_mutant", "verify"]
 
@@ -57,25 +53,21 @@ def verify(
     chosen = _chosen(claims)
     if not profiles:
         raise UsageError("no profile is selected", expected="at least one")
-    rulebook = resolve(source)
-    for profile in profiles:
-        bind_rulebook(rulebook, profile)
-    tasks = [_Task(claim, profile) for claim in chosen for profile in profiles]
     by_name = {profile.profile: profile for profile in profiles}
     broken = [m for m in MUTANTS if mutants and m.claim in chosen and m.profile in by_name and m.fits(source)]
-    tasks += [_Task(mutant.claim, by_name[mutant.profile], mutant) for mutant in broken]
-    done = list(_work(tasks, source, replayer, timeout_ms, progress or _quiet, jobs))
-    results = [
-        result
-        for claim in chosen
-        for result in _with_dead_rules([one for one in done if one.task.mutant is None and one.task.claim == claim])
-    ]
+    prover = Prover(source, by_name, replayer, timeout_ms)
+    processes = min(jobs or os.cpu_count() or 1, len(chosen) * len(profiles) + len(broken))
+    with at_work(prover, processes) as work:
+        plan = _Plan(prover, chosen, progress or _quiet)
+        plan.do(work, [*broken, *plan.proved_once()])
+        plan.do(work, plan.failed_elsewhere())
+    results = [result for claim in chosen for result in plan.results(claim)]
     return VerifyReport(
-        rulebook=rulebook.name,
-        digest=rulebook.digest,
+        rulebook=prover.rulebook.name,
+        digest=prover.rulebook.digest,
         verdict=joint_verdict([result.verdict for result in results]),
         claims=results,
-        mutants=[one.mutant_result() for one in done if one.task.mutant is not None],
+        mutants=[plan.mutants[mutant.id] for mutant in broken],
     )
 
 
@@ -87,102 +79,71 @@ def run_mutant(
     Raises:
         ReferenceNameError: The rulebook has no such place.
     """
-    return _do(_Task(mutant.claim, profile, mutant), source, replayer, timeout_ms).mutant_result()
+    return Prover(source, {mutant.profile: profile}, replayer, timeout_ms).ask(mutant)
 
 
-@dataclass(frozen=True)
-class _Task:
-    claim: str
-    profile: Profile
-    mutant: Mutant | None = None
+class _Plan:
+    """Which part is proved for whom, and what came out."""
 
-    def __str__(self) -> str:
-        return f"mutant {self.mutant.id}" if self.mutant else f"{self.claim}: {self.profile.profile}"
+    def __init__(self, prover: Prover, claims: Sequence[str], progress: Progress) -> None:
+        self.prover, self.progress = prover, progress
+        self.mutants: dict[str, MutantResult] = {}
+        self._parts: dict[tuple[str, str], list[PartJob]] = {}
+        self._keys: dict[PartJob, str] = {}
+        self._proved_by: dict[PartJob, PartJob] = {}
+        self._outcomes: dict[PartJob, Outcome] = {}
+        first: dict[tuple[str, str], PartJob] = {}
+        for claim, profile in product(claims, prover.profiles):
+            mine = self._parts[claim, profile] = []
+            for index, (_, cut) in enumerate(prover.parts(claim, profile)):
+                job = PartJob(claim, profile, index)
+                mine.append(job)
+                self._keys[job] = cut.key
+                self._proved_by[job] = first.setdefault((claim, cut.key), job)
 
+    def proved_once(self) -> list[PartJob]:
+        """The first of all parts with equal keys, the widest before the others, so that no process is left alone."""
+        jobs = dict.fromkeys(self._proved_by.values())
+        return sorted(jobs, key=lambda job: -len(self.prover.parts(job.claim, job.profile)[job.index][1].groups))
 
-@dataclass(frozen=True)
-class _Done:
-    task: _Task
-    result: ClaimResult
-    place: str
-    rules: dict[str, str]
-    decisive: frozenset[str]
+    def failed_elsewhere(self) -> list[PartJob]:
+        """Parts whose equal failed for another model: each model gets a counterexample of its own."""
+        first: dict[tuple[str, str, str], PartJob] = {}
+        for job, by in self._proved_by.items():
+            if self._outcomes[by].counterexample is not None or self._outcomes[by].alone:
+                own = by if by.profile == job.profile else job
+                self._proved_by[job] = first.setdefault((job.claim, job.profile, self._keys[job]), own)
+        return [job for job in first.values() if job not in self._outcomes]
 
-    def mutant_result(self) -> MutantResult:
-        mutant = self.task.mutant
-        if mutant is None:
-            raise UsageError("this is no mutant")
-        return MutantResult(
-            id=mutant.id,
-            claim=mutant.claim,
-            place=self.place,
-            change=mutant.change,
-            killed=self.result.verdict == "refuted",
-            profile=self.task.profile.profile,
-            result=self.result,
-        )
+    def do(self, work: Work, jobs: Sequence[Job]) -> None:
+        """Have jobs done."""
+        for job, done in zip(jobs, work(jobs), strict=True):
+            self.progress(f"mutant {job.id}" if isinstance(job, Mutant) else f"{job.claim}: {job.profile}")
+            if isinstance(job, PartJob) and isinstance(done, Outcome):
+                self._outcomes[job] = done
+            elif isinstance(done, MutantResult):
+                self.mutants[done.id] = done
 
+    def results(self, claim: str) -> list[ClaimResult]:
+        """One claim for all profiles; a rule that decides in none of them leaves the claim unknown."""
+        results = [judge(ALL_CLAIMS[claim], profile, self._answers(claim, profile)) for profile in self.prover.profiles]
+        outcomes = [self._outcomes[by] for by in self._proved_by.values() if by.claim == claim]
+        rules = {place: rule for outcome in outcomes for place, rule in outcome.rules.items()}
+        decisive = {place for outcome in outcomes for place in outcome.decisive}
+        dead = sorted({rules[place] for place in set(rules) - decisive})
+        if dead and all(result.verdict == "proved" for result in results):
+            # Deadness has no story that an engine could replay, so it is told as undecided.
+            text = f"never decisive in any of these profiles: {', '.join(dead)}"
+            results = [result.model_copy(update={"verdict": "unknown", "detail": text}) for result in results]
+        return results
 
-def _work(
-    tasks: list[_Task],
-    source: RuleSource,
-    replayer: Replayer | None,
-    timeout_ms: int,
-    progress: Progress,
-    jobs: int | None,
-) -> Iterator[_Done]:
-    """Results in the order of the tasks."""
-    workers = min(jobs or os.cpu_count() or 1, len(tasks))
-    if workers <= 1:
-        for task in tasks:
-            progress(str(task))
-            yield _do(task, source, replayer, timeout_ms)
-        return
-    # Forking a process that has used the solver is not safe.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures: list[Future[_Done]] = [pool.submit(_do, task, source, replayer, timeout_ms) for task in tasks]
-        for task, future in zip(tasks, futures, strict=True):
-            progress(str(task))
-            yield future.result()
-
-
-def _do(task: _Task, source: RuleSource, replayer: Replayer | None, timeout_ms: int) -> _Done:
-    place = ""
-    if task.mutant is None:
-        rulebook = _resolved(source)
-    else:
-        broken, where = task.mutant.of(source)
-        rulebook, place = resolve(broken, lenient=True), str(where)
-    claim = ALL_CLAIMS[task.claim]
-    run = Run(bind_rulebook(rulebook, task.profile), Asker(timeout_ms), replayer)
-    begin = perf_counter()
-    claim.prove(run)
-    result = run.result(claim, perf_counter() - begin)
-    return _Done(task, result, place, run.rules, frozenset(run.decisive))
-
-
-_last: list[tuple[str, Rulebook]] = []
-
-
-def _resolved(source: RuleSource) -> Rulebook:
-    """The resolved rulebook; one process asks for the same one many times."""
-    digest = source.digest
-    if not _last or _last[0][0] != digest:
-        _last[:] = [(digest, resolve(source))]
-    return _last[0][1]
-
-
-def _with_dead_rules(done: list[_Done]) -> list[ClaimResult]:
-    """Results of one claim for all profiles; a rule that decides in none of them leaves the claim unknown."""
-    results = [one.result for one in done]
-    rules = {place: rule for one in done for place, rule in one.rules.items()}
-    decisive = {place for one in done for place in one.decisive}
-    dead = sorted({rules[place] for place in set(rules) - decisive})
-    if dead and all(result.verdict == "proved" for result in results):
-        # Deadness has no story that an engine could replay, so it is told as undecided.
-        text = f"never decisive in any of these profiles: {', '.join(dead)}"
-        results = [result.model_copy(update={"verdict": "unknown", "detail": text}) for result in results]
-    return results
+    def _answers(self, claim: str, profile: str) -> list[Answered]:
+        answers = []
+        for job in self._parts[claim, profile]:
+            by = self._proved_by[job]
+            told = "" if by.profile == profile else f" (proved for {by.profile})"
+            answers.append(Answered(self._outcomes[by], told, shared=by != job))
+        return answers
 
 
 def _chosen(claims: Sequence[str] | None) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.facts import Fact, FactType, Value
+from hitproof.verification.terms import COMPARISONS, all_of
 
 __all__ = ["EnumSorts", "FactNames", "Z3Fact", "Z3Facts", "numeral"]
 
@@ -31,7 +32,10 @@ class EnumSorts:
 
     def __init__(self, ctx: z3.Context) -> None:
         self.ctx = ctx
+        self.true = z3.BoolVal(True, ctx=ctx)
         self._sorts: dict[FactType, tuple[z3.SortRef, dict[str, z3.ExprRef]]] = {}
+        self._plain: dict[str, z3.SortRef] = {}
+        self._numerals: dict[tuple[int | float, str], z3.ArithRef] = {}
 
     def sort(self, kind: FactType) -> z3.SortRef:
         """The sort of an enum type, made at first use."""
@@ -50,17 +54,37 @@ class EnumSorts:
 
     def of_type(self, kind: FactType) -> z3.SortRef:
         """The sort of any fact type: identities are Int, sets of integers are arrays from Int to Bool."""
-        match kind.kind:
-            case "bool":
-                return z3.BoolSort(self.ctx)
-            case "real":
-                return z3.RealSort(self.ctx)
-            case "enum":
-                return self.sort(kind)
-            case "set":
-                return z3.ArraySort(z3.IntSort(self.ctx), z3.BoolSort(self.ctx))
-            case _:
-                return z3.IntSort(self.ctx)
+        if kind.kind == "enum":
+            return self.sort(kind)
+        if kind.kind not in self._plain:
+            self._plain[kind.kind] = _plain_sort(kind, self.ctx)
+        return self._plain[kind.kind]
+
+    def numeral(self, value: int | float, kind: FactType) -> z3.ArithRef:
+        """A number of this type as a term, made once."""
+        name = (value, kind.kind)
+        if name not in self._numerals:
+            self._numerals[name] = numeral(value, kind, self.ctx)
+        return self._numerals[name]
+
+    def within(self, fact: Fact, value: Any) -> z3.BoolRef:
+        """The value is in the fact's declared domain."""
+        if fact.lo is None or fact.hi is None or not fact.type.is_number:
+            return self.true
+        low, high = (self.numeral(bound, fact.type) for bound in (fact.lo, fact.hi))
+        return all_of((COMPARISONS[">="](value, low), COMPARISONS["<="](value, high)), self.true)
+
+
+def _plain_sort(kind: FactType, ctx: z3.Context) -> z3.SortRef:
+    match kind.kind:
+        case "bool":
+            return z3.BoolSort(ctx)
+        case "real":
+            return z3.RealSort(ctx)
+        case "set":
+            return z3.ArraySort(z3.IntSort(ctx), z3.BoolSort(ctx))
+        case _:
+            return z3.IntSort(ctx)
 
 
 class Z3Facts:
@@ -135,21 +159,14 @@ class Z3Facts:
     def _make(self, path: str) -> Z3Fact:
         fact, name = self._lookup(path), self.prefix + path
         value = z3.Const(name, self.enums.of_type(fact.type))
-        inside = _domain(fact, value, self.ctx)
+        inside = self.enums.within(fact, value)
         if not self._always_known(path):
             self._flags[path] = z3.Bool(name + "?", ctx=self.ctx)
-            known = z3.And(self._flags[path], inside) if fact.type.is_number else self._flags[path]
-            return Z3Fact(value, known)
+            return Z3Fact(value, all_of((self._flags[path], inside), self.enums.true))
         if fact.type.is_number:
             self._assumptions[path] = inside
-        self._flags[path] = z3.BoolVal(True, ctx=self.ctx)
+        self._flags[path] = self.enums.true
         return Z3Fact(value, self._flags[path])
-
-
-def _domain(fact: Fact, value: Any, ctx: z3.Context) -> z3.BoolRef:
-    if fact.lo is None or fact.hi is None:
-        return z3.BoolVal(True, ctx=ctx)
-    return z3.And(value >= numeral(fact.lo, fact.type, ctx), value <= numeral(fact.hi, fact.type, ctx))
 
 
 def numeral(value: int | float, kind: FactType, ctx: z3.Context) -> z3.ArithRef:

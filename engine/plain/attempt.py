@@ -1,18 +1,20 @@
-"""What one length would take: every group judged and mended, peers first."""
+"""What one length would take: all pieces of all groups, each as it was found and as it is after its repairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hitproof.engine.plain.pieces import needed_span, pieces_at
-from hitproof.engine.plain.repairs import UNPRICED, Env, failing, of_self, options_of, run
+from hitproof.engine.plain.pieces import needed_span
+from hitproof.engine.plain.repairs import Env
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.condition import interpret
 from hitproof.spec.decision import PlanStep
+from hitproof.spec.price import UNKNOWN_PRICE, microseconds, ticks
+from hitproof.spec.rulebook import LEVELS
 
-__all__ = ["Attempt", "Looked", "attempt", "prefill", "step", "surroundings"]
+__all__ = ["Attempt", "Looked", "in_order", "peers_as_found", "prefill", "step", "sum_of", "surroundings"]
 
 
 @dataclass
@@ -34,13 +36,18 @@ class Looked:
     left: tuple[str, ...]
     steps: list[PlanStep]
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the options."""
+        return tuple(step.option for step in self.steps)
+
 
 @dataclass
 class Attempt:
-    """All pieces of all groups at one length, peers first."""
+    """All pieces of all groups at one length, peers first; prices are in ticks."""
 
     length: int
-    prefill: float
+    prefill: int
     looked: dict[str, list[Looked]]
 
     @property
@@ -66,33 +73,50 @@ class Attempt:
         return [step for one in self.mandatory for step in one.steps]
 
     @property
-    def cost(self) -> float:
-        """Microseconds of all repairs; what is joint is paid once, at its dearest."""
-        joint: dict[str, float] = {}
-        alone = 0.0
-        for step in self.steps:
-            price = UNPRICED if step.cost_us is None else step.cost_us
-            if step.joint is None:
-                alone += price
-            else:
-                joint[step.joint] = max(price, joint.get(step.joint, 0.0))
-        return alone + sum(joint.values())
+    def cost(self) -> int:
+        """Price of all repairs; what is joint is paid once, at its dearest."""
+        return sum_of(self.steps)
 
     @property
-    def total(self) -> float:
-        """Microseconds of the repairs and of the prefill behind the length."""
+    def total(self) -> int:
+        """Price of the repairs and of the prefill behind the length."""
         return self.prefill + self.cost
 
+    @property
+    def level(self) -> int:
+        """The severest level of a repair, -1 without any."""
+        return max((LEVELS.index(step.level) for step in self.steps), default=-1)
 
-def attempt(bound: BoundRulebook, state: Resolved, length: int) -> Attempt:
-    """Judge and mend every group at one length, each after its peers."""
-    looked: dict[str, list[Looked]] = {}
-    for group in bound.groups:
-        looked[group.id] = [
-            _look(bound, group, surroundings(group, state, length, looked, share), index, segment, share)
-            for index, segment, share in pieces_at(group, state, length)
-        ]
-    return Attempt(length, prefill(bound, state, length), looked)
+    @property
+    def ids(self) -> tuple[tuple[str, ...], ...]:
+        """Ids of the options, piece by piece."""
+        return tuple(one.ids for one in self.mandatory)
+
+
+def sum_of(steps: Sequence[PlanStep]) -> int:
+    """Price of several repairs in ticks; what is joint is paid once, at its dearest."""
+    joint = {step.joint: 0 for step in steps if step.joint is not None}
+    alone = 0
+    for step in steps:
+        if step.joint is None:
+            alone += ticks(step.cost_us)
+        else:
+            joint[step.joint] = max(ticks(step.cost_us), joint[step.joint])
+    return alone + sum(joint.values())
+
+
+def in_order(
+    bound: BoundRulebook, price: int, length: int, level: int, steps: int, ids: tuple[object, ...]
+) -> tuple[object, ...]:
+    """What sorts plans by the order that the rulebook declares, the best first."""
+    parts: dict[str, object] = {
+        "price": price,
+        "longer_length": -length,
+        "lower_level": level,
+        "fewer_steps": steps,
+        "option_id": ids,
+    }
+    return tuple(parts[name] for name in bound.rulebook.choosing.order)
 
 
 def surroundings(
@@ -110,67 +134,40 @@ def surroundings(
     }
 
 
-def _look(
-    bound: BoundRulebook, group: BoundGroup, around: Env, index: int, segment: Env, share: tuple[int, int]
-) -> Looked:
-    env = {**around, **of_self(segment)}
-    failed = failing(group, env)
-    result = Looked(group, index, share, segment, env, failed, segment, failed, [])
-    while result.left and group.rules.mandatory:
-        now = {**around, **of_self(result.after)}
-        options = options_of(group, result.left, now)
-        if not options:
-            break
-        price, option = options[0]
-        after = run(group, option, now, bound.rulebook.engine_owned)
-        if after is None:
-            break
-        left = failing(group, {**around, **of_self(after)})
-        if not set(left) < set(result.left):
-            break
-        result.after, result.left = after, left
-        result.steps.append(step(group, index, option, price))
-    if len(result.steps) > 1 and not result.left:
-        _drop_vain_steps(bound, group, result)
-    return result
-
-
-def _drop_vain_steps(bound: BoundRulebook, group: BoundGroup, done: Looked) -> None:
-    """Where the last repair makes the bytes anew and would have served at once, no dearer, the others were in vain."""
-    last = next(option for option in group.options if option.id == done.steps[-1].option)
-    alone = {option.id: price for price, option in options_of(group, done.failed, done.env)}
-    if last.own_bytes or last.id not in alone:
-        return
-    after = run(group, last, done.env, bound.rulebook.engine_owned)
-    paid = sum(UNPRICED if one.cost_us is None else one.cost_us for one in done.steps)
-    if after is None or failing(group, {**done.env, **of_self(after)}) or alone[last.id] > paid:
-        return
-    done.after = after
-    done.steps[:] = [step(group, done.index, last, alone[last.id])]
-
-
 def _peers(group: BoundGroup, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]) -> Env:
-    """Each role's segment after its repair: the only one, or the first that answers for all that this piece needs."""
-    first, to = needed_span(group, length)
-    low, high = max(share[0], first), min(share[1], to)
+    """Each role's segment after its repair, and whether it is ready."""
     env: Env = {}
-    for role, peer in group.peers.items():
-        pieces = looked[peer]
-        fitting = [one for one in pieces if len(pieces) == 1 or (one.share[0] <= low and high <= one.share[1])]
-        env[f"{role}.ready"] = bool(fitting) and not fitting[0].left
-        for fact, value in fitting[0].after.items() if fitting else ():
-            env[f"{role}.{fact}"] = value
+    for role, peer in _peers_for(group, length, looked, share):
+        env[f"{role}.ready"] = peer is not None and not peer.left
+        env.update({f"{role}.{fact}": value for fact, value in peer.after.items()} if peer else {})
     return env
 
 
-def prefill(bound: BoundRulebook, state: Resolved, length: int) -> float:
-    """Microseconds of computing everything behind a length; infinite where unknown."""
+def peers_as_found(told: Attempt, one: Looked) -> Env:
+    """The facts of each role's segment before any repair; unknown where it has none."""
+    found = _peers_for(one.group, told.length, told.looked, one.share)
+    return {f"{role}.{fact}": peer.before.get(fact) for role, peer in found if peer for fact in peer.group.facts}
+
+
+def _peers_for(
+    group: BoundGroup, length: int, looked: Mapping[str, Sequence[Looked]], share: tuple[int, int]
+) -> Iterator[tuple[str, Looked | None]]:
+    """Each role's piece: the only one, or the first that answers for all that this piece needs."""
+    first, to = needed_span(group, length)
+    low, high = max(share[0], first), min(share[1], to)
+    for role, peer in group.peers.items():
+        pieces = looked[peer]
+        fitting = [one for one in pieces if len(pieces) == 1 or (one.share[0] <= low and high <= one.share[1])]
+        yield role, fitting[0] if fitting else None
+
+
+def prefill(bound: BoundRulebook, state: Resolved, length: int) -> int:
+    """Price of computing everything behind a length, in ticks."""
     env = {**state.request.as_dict("request."), **state.runtime.as_dict("runtime."), "length": length}
-    price = interpret(bound.rulebook.prefill.cost, env)
-    return UNPRICED if price is None else float(price)
+    return ticks(interpret(bound.rulebook.prefill.cost, env))
 
 
-def step(group: BoundGroup, index: int, option: BoundOption, price: float) -> PlanStep:
-    """A step of the plan; an unknown price is None there."""
-    told = None if price == UNPRICED else price
+def step(group: BoundGroup, index: int, option: BoundOption, price: int) -> PlanStep:
+    """A step of the plan, its price told in microseconds; an unknown one is None there."""
+    told = None if price >= UNKNOWN_PRICE else microseconds(price)
     return PlanStep(group.id, index, option.id, option.repair, option.level, option.joint, told)

@@ -51,6 +51,12 @@ def _nothing_held(group: BoundGroup, state: Resolved) -> Env:
         for fact, value in group.healthy.items()
         if isinstance(value, Ref) and value.path.startswith("request.") and f"self.{fact}" in asked
     }
-    nowhere: Env = {"form": "discarded", "tier": "nowhere", "bound_for": "nowhere", "marks": frozenset()}
+    nowhere: Env = {
+        "form": "discarded",
+        "tier": "nowhere",
+        "bound_for": "nowhere",
+        "marks": frozenset(),
+        "published": False,
+    }
     zero: Env = dict.fromkeys(("generation", "pins", "epoch", "start", "end"), 0)
     return {**nowhere, **zero, "matched": state.matched, **identity}

@@ -8,14 +8,14 @@ from typing import Any
 from hitproof.spec.bound import BoundGroup, BoundOption
 from hitproof.spec.condition import Node, Ref, interpret
 from hitproof.spec.facts import Value, admit
+from hitproof.spec.price import ticks
 from hitproof.spec.rulebook import LEVELS
 
-__all__ = ["Env", "UNPRICED", "failing", "of_self", "options_of", "run"]
+__all__ = ["Env", "failing", "may_run", "of_self", "options_of", "run"]
 
 Env = dict[str, Value]
 """Values by path or, of a segment alone, by fact; what is missing is unknown."""
 
-UNPRICED = float("inf")
 TOUCHED = ("identity", "block_integrity")
 """Layers that must hold of bytes before a repair reads them."""
 
@@ -27,7 +27,7 @@ def failing(group: BoundGroup, env: Env) -> tuple[str, ...]:
     return tuple(check.id for check in group.checks if interpret(check.require, env) is not True)
 
 
-def _may_run(group: BoundGroup, option: BoundOption, failed: Sequence[str], env: Env) -> bool:
+def may_run(group: BoundGroup, option: BoundOption, failed: Sequence[str], env: Env) -> bool:
     """An option runs if it mends something that fails, its sources are ready and sound, and its condition holds."""
     spoilt = {check.id for check in group.checks if check.layer in TOUCHED} & set(failed) - option.mends
     return (
@@ -38,13 +38,11 @@ def _may_run(group: BoundGroup, option: BoundOption, failed: Sequence[str], env:
     )
 
 
-def options_of(group: BoundGroup, failed: Sequence[str], env: Env) -> list[tuple[float, BoundOption]]:
-    """The options that may run, with their prices; cheapest first, then the lower level, then by id."""
-    found = []
-    for option in group.options:
-        if _may_run(group, option, failed, env):
-            price = interpret(option.cost, env)
-            found.append((UNPRICED if price is None else max(0.0, float(price)), option))
+def options_of(group: BoundGroup, failed: Sequence[str], env: Env) -> list[tuple[int, BoundOption]]:
+    """The options that may run, with their prices in ticks; cheapest first, then the lower level, then by id."""
+    found = [
+        (ticks(interpret(option.cost, env)), option) for option in group.options if may_run(group, option, failed, env)
+    ]
     return sorted(found, key=lambda one: (one[0], LEVELS.index(one[1].level), one[1].id))
 
 

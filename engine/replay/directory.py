@@ -9,7 +9,7 @@ from typing import Any
 from hitproof.engine.replay.retention import Retention
 from hitproof.engine.replay.serving import Serving
 from hitproof.engine.replay.stores import Run, StateStore, store_of
-from hitproof.engine.tiers import TieredLru
+from hitproof.engine.tiers import DEVICE, TieredLru
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.decision import Decision
 
@@ -113,6 +113,26 @@ class Directory:
             for store in self._keepers:
                 store.keep(ids, boundary)
         self._lru.admit(ids)
+
+    def touch(self, ids: Sequence[int]) -> None:
+        """Brings blocks that are about to be used to the device; changes the cache."""
+        self._lru.admit(ids)
+
+    def absent(self, ids: Sequence[int]) -> int:
+        """How many of these blocks do not lie on the device."""
+        return sum(self._lru.tier_of(block) != DEVICE for block in ids)
+
+    def filled(self) -> int:
+        """Blocks that the device holds now."""
+        return self._lru.sizes()[0]
+
+    def oldest(self) -> int | None:
+        """The block of the device that was touched longest ago, or None."""
+        return self._lru.oldest()
+
+    def demote_oldest(self) -> bool:
+        """Moves that block to the next tier before its room is needed; False where there is none below."""
+        return self._lru.demote_oldest()
 
     def check_integrity(self) -> None:
         """Proves the cache's own promises.

@@ -2,57 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Mapping
 
+from hitproof.spec.condition import Literal, Node, bind, python_true
 from hitproof.spec.errors import UsageError
+from hitproof.spec.policy import RetentionRule
 
-__all__ = ["MODES", "Mode", "Retention"]
-
-Mode = Literal["full", "periodic", "zero", "until_reallocated"]
-MODES: tuple[Mode, ...] = get_args(Mode)
+__all__ = ["Retention"]
 
 
-@dataclass(frozen=True, slots=True)
 class Retention:
-    """A policy over block boundaries; a boundary is counted in whole blocks from the start of the prompt.
+    """A retention rule over block boundaries; a boundary is counted in whole blocks from the start of the prompt.
 
     Attributes:
-        mode: `full`: every boundary. `periodic`: every `period`-th boundary, and the last one of each request.
-            `zero`: none. `until_reallocated`: the last one of each request, for as long as its block stays on
-            the device. What `full` and `periodic` keep moves through the tiers with its block.
-        period: Blocks from one kept boundary to the next in `periodic`.
+        name: Id of the rule.
+        everywhere: Each whole block keeps the state at its end, so that nothing need be noted.
+        nowhere: No block does.
+        device_only: What is kept is lost once its block leaves the device.
+
+    Args:
+        rules: The rulebook's retention rules.
+        name: Id of one of them.
+        period: Blocks from one kept boundary to the next, for a rule that reads `period`.
 
     Raises:
-        UsageError: The mode is not known, or the period is no whole number of at least 1.
+        UsageError: There is no such rule, or the period is no whole number of at least 1.
     """
 
-    mode: Mode
-    period: int = 16
+    __slots__ = ("_chosen", "device_only", "everywhere", "name", "nowhere", "period")
 
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise UsageError("the retention is not known", got=self.mode, expected=", ".join(MODES))
-        if type(self.period) is not int or self.period < 1:
-            raise UsageError(
-                "the period cannot be used", got=self.period, expected="a whole number of blocks, at least 1"
-            )
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether each whole block keeps the state at its end, so that nothing need be noted."""
-        return self.mode == "full"
+    def __init__(self, rules: Mapping[str, RetentionRule], name: str, period: int = 16) -> None:
+        if name not in rules:
+            raise UsageError("the retention is not known", got=name, expected=", ".join(rules) or "none is declared")
+        if type(period) is not int or period < 1:
+            raise UsageError("the period cannot be used", got=period, expected="a whole number of blocks, at least 1")
+        rule = rules[name]
+        keep = bind(rule.keep, {"period": period}, where=rule.where, rule=rule.id)
+        self.name, self.period = name, period
+        self.everywhere = isinstance(keep, Literal) and keep.value is True
+        self.nowhere = isinstance(keep, Literal) and keep.value is False
+        self.device_only = rule.follows == "device"
+        self._chosen = _chooser(keep)
 
     @property
     def noted(self) -> bool:
         """Whether it is noted block by block what is kept."""
-        return self.mode in ("periodic", "until_reallocated")
-
-    @property
-    def device_only(self) -> bool:
-        """Whether what is kept is lost once its block leaves the device."""
-        return self.mode == "until_reallocated"
+        return not self.everywhere and not self.nowhere
 
     def boundaries(self, computed: int, last: int) -> Iterable[int]:
         """The boundaries that a request leaves to be noted.
@@ -63,7 +58,13 @@ class Retention:
         """
         if not self.noted or not last:
             return ()
-        if self.mode == "until_reallocated":
-            return (last,)
-        first = (computed // self.period + 1) * self.period
-        return (*range(first, last, self.period), last)
+        return self._chosen(min(computed + 1, last), last)
+
+
+def _chooser(keep: Node) -> Callable[[int, int], list[int]]:
+    """The boundaries from the first to the last of a request that a condition keeps."""
+    text = python_true(keep, lambda path: (path, False), trusted=True)
+    space: dict[str, Callable[[int, int], list[int]]] = {}
+    lines = f"def chosen(first, last):\n    return [boundary for boundary in range(first, last + 1) if {text}]"
+    exec(compile(lines, "<retention>", "exec"), space)  # the text is made from a checked tree, never from a file
+    return space["chosen"]

@@ -9,10 +9,11 @@ from typing import Any
 from hitproof.engine.decide import Engine
 from hitproof.engine.replay.directory import Directory
 from hitproof.engine.replay.report import ReplayReport, Tally
-from hitproof.engine.replay.retention import Mode, Retention
+from hitproof.engine.replay.retention import Retention
 from hitproof.engine.replay.serving import Serving
 from hitproof.engine.state import Resolved
 from hitproof.engine.trace import TraceRequest
+from hitproof.rules.rates import RateSheet, rates_in_force, with_rates
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.errors import UsageError
 
@@ -26,12 +27,13 @@ def replay(
     capacity: int | None,
     host_blocks: int | None = 0,
     disk_blocks: int | None = 0,
-    retention: Mode = "full",
+    retention: str = "full",
     period: int = 16,
     version_change_rate: float = 0.0,
     seed: int = 0,
     runtime: Mapping[str, object] | None = None,
     request: Mapping[str, object] | None = None,
+    rates: RateSheet | None = None,
 ) -> ReplayReport:
     """Runs requests one after the other through a cache that the rulebook decides about.
 
@@ -49,18 +51,21 @@ def replay(
         period: Blocks between two kept boundaries, in `periodic`.
         version_change_rate: Probability, a request, of an injected version change; nothing about it is measured.
         seed: Seed of the injected changes.
-        runtime, request: Facts that replace those of the rulebook's environment, such as rates.
+        runtime, request: Facts that replace those of the rulebook's environment, and of `rates`.
+        rates: A machine's rates, in place of those that the rulebook states; the report tells which were in force.
 
     Returns:
         The figures; the same arguments give the same, but for the wall time.
 
     Raises:
-        UsageError: A setting cannot be used, or the blocks of two requests differ in size.
+        UsageError: A setting cannot be used, the rates are for another model, or the blocks of two requests differ
+            in size.
         HitproofError: The trace cannot be read on, where it is read while it is replayed.
     """
+    bound = bound if rates is None else with_rates(bound, rates)
     engine = Engine(bound)
     serving = Serving(bound, engine.types, change_rate=version_change_rate, seed=seed, request=request, runtime=runtime)
-    kept = Retention(retention, period)
+    kept = Retention(bound.rulebook.policy.retention, retention, period)
     state = Resolved(serving.request, serving.runtime, serving.kernels, {}, 0)
     tally = Tally(engine)
     directory: Directory | None = None
@@ -80,7 +85,7 @@ def replay(
         state.request.length = tokens or None
         state.matched, state.pieces = found.matched, found.pieces
         decision = engine.decide(state, explain=False)
-        tally.count(len(ids), tokens, found, state, decision)
+        tally.count(one, found, state, decision)
         directory.admit(ids, tokens, found, decision)
     settings: dict[str, Any] = {
         "rulebook": bound.rulebook.name,
@@ -94,5 +99,6 @@ def replay(
         "period": period,
         "version_change_rate": version_change_rate,
         "seed": seed,
+        "rates": rates_in_force(bound.rulebook, serving.runtime, rates),
     }
     return tally.report(injected=serving.changes, seconds=perf_counter() - began, settings=settings)

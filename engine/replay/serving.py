@@ -48,7 +48,7 @@ class Serving:
                 "the rate of version changes cannot be used", got=change_rate, expected="a number from 0 to 1"
             )
         self.bound, self.types = bound, types
-        self.request = self._carrier("request", request)
+        self.request = self._carrier("request", {**_without_media(bound), **(request or {})})
         self.runtime = self._carrier("runtime", runtime)
         self.kernels = {group.id: self._carrier("kernel", None) for group in bound.groups}
         self.generation = 0
@@ -94,3 +94,9 @@ class Serving:
             return self.types.make(scope, {**values, **(overrides or {})})
         except AttributeError as error:
             raise UsageError(f"'{error}' is no fact of the {scope}", got=str(error)) from error
+
+
+def _without_media(bound: BoundRulebook) -> dict[str, object]:
+    """No public trace tells of media: the first item lies beyond every prompt."""
+    fact = bound.rulebook.request.get("media_from")
+    return {} if fact is None else {"media_from": fact.hi}

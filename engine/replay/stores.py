@@ -10,7 +10,7 @@ from hitproof.engine.replay.serving import Serving
 from hitproof.engine.tiers import DEVICE
 from hitproof.spec.bound import BoundGroup
 
-__all__ = ["Run", "StateStore", "Store", "store_of"]
+__all__ = ["Run", "StateStore", "Store", "keeps_every_token", "store_of"]
 
 Run = tuple[int, int, int]
 """Blocks `[first, after)` of a path that lie in one tier."""
@@ -94,7 +94,7 @@ class StateStore(Store):
         self._rulers: dict[tuple[int, int], list[Any]] = {}
 
     def pieces(self, ids: Sequence[int], runs: Sequence[Run], matched: int) -> list[Any]:
-        if self.retention.mode == "zero":
+        if self.retention.nowhere:
             return []
         found: list[Any] = []
         for first, after, tier, generation in self._uniform(ids, runs):
@@ -197,9 +197,9 @@ def store_of(group: BoundGroup, serving: Serving, retention: Retention, unit: in
     Args:
         noted: Where the groups are noted whose state at a boundary lies in one block.
     """
+    if keeps_every_token(group):
+        return SpanStore(group, serving, retention, unit)
     match group.object:
-        case "full_kv" | "compressed_global" | "routing_index":
-            return SpanStore(group, serving, retention, unit)
         case "recurrent_state" | "compressor_state":
             return StateStore(group, serving, retention, unit, noted)
         case "uncompressed_tail" if _reach(group) <= unit:
@@ -212,6 +212,11 @@ def store_of(group: BoundGroup, serving: Serving, retention: Retention, unit: in
             return ManifestStore(group, serving, retention, unit)
         case _:
             return Store(group, serving, retention, unit)
+
+
+def keeps_every_token(group: BoundGroup) -> bool:
+    """Whether the group holds a row, or a share of one, for each token of a prefix."""
+    return group.object in ("full_kv", "compressed_global", "routing_index")
 
 
 def _reach(group: BoundGroup) -> int:

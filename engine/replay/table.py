@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 from hitproof.engine.replay.report import ReplayReport
-from hitproof.engine.replay.retention import MODES, Mode
 from hitproof.engine.replay.run import replay
 from hitproof.engine.trace import TraceRequest
 from hitproof.spec.bound import BoundRulebook
@@ -28,7 +27,7 @@ def replay_table(
     requests: Sequence[TraceRequest],
     models: Iterable[BoundRulebook],
     tiers: Iterable[Tiers],
-    retentions: Iterable[Mode] = MODES,
+    retentions: Sequence[str] | None = None,
     **settings: Any,
 ) -> Iterator[ReplayReport]:
     """Replays a trace once for each combination, in the order model, tiers, retention.
@@ -37,13 +36,15 @@ def replay_table(
         requests: The trace; it is read many times.
         models: The rulebook, bound to each model.
         tiers: Capacities to compare.
-        retentions: Policies to compare.
+        retentions: Ids of the retention rules to compare; all that the rulebook has without.
         settings: Further arguments of `replay`.
 
     Raises:
         UsageError: A setting cannot be used.
     """
-    for bound, (device, host, disk), mode in product(models, tiers, retentions):
+    chosen = list(models)
+    names = retentions if retentions is not None else list(chosen[0].rulebook.policy.retention) if chosen else []
+    for bound, (device, host, disk), mode in product(chosen, tiers, names):
         yield replay(
             requests,
             bound,

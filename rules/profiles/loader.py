@@ -61,6 +61,8 @@ def dump_profile(profile: Profile) -> str:
     for group in profile.groups:
         entry = group.model_dump(exclude_defaults=True)
         entry["layers"] = _ranges(group.layers)
+        if group.consumers:
+            entry["consumers"] = _ranges(group.consumers)
         if group.note:
             entry["note"] = _Text(group.note)
         plain["groups"].append(entry)

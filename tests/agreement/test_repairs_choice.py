@@ -1,121 +1,189 @@
-"""The plan that is chosen, against every other plan that ends clean."""
+"""The plan that is chosen, against every other plan that there is."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from random import Random
 
-from hitproof.engine.plain import Attempt, attempt, plain_lengths, surroundings
-from hitproof.engine.state import Resolved
+import pytest
+
+from hitproof.engine.decide import Engine
+from hitproof.engine.plain import declared_price, plain_decide
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.resolve import resolve
+from hitproof.rules.source import read_source
 from hitproof.spec.decision import Decision
-from tests.agreement.all_plans import all_plans, mending
-from tests.engine.state_cases import SHIPPED, SMALL, Build, build_of, engine_of, random_build
+from hitproof.spec.price import UNKNOWN_PRICE, microseconds
+from hitproof.spec.rulebook import LEVELS, ORDER
+from tests.agreement.all_plans import Plan, TooManyPlans, all_plans, longest_match, walk
+from tests.agreement.judged_states import poisoned
+from tests.engine.state_cases import SMALL, Build, build_of, engine_of, random_build, small_profile
 
-NAMES = (*SHIPPED, *SMALL)
-CLOSE = 1e-6
-"""Microseconds by which sums taken in another order may differ."""
+STATES = int(os.environ.get("HITPROOF_JUDGED_STATES", "500"))
+"""How many states are judged; more where the environment asks for more."""
 
-
-def sample(count: int) -> list[Build]:
-    """Seeded states whose door facts are known."""
-    builds = [random_build(engine_of(Random(seed).choice(NAMES)), Random(seed)) for seed in range(count)]
-    return [one for one in builds if all(getattr(one.request, name) is not None for name in one.bound.rulebook.door)]
-
-
-def cheapest(build: Build, state: Resolved, decision: Decision) -> tuple[float, int]:
-    """Price of the cheapest plan of all, computing everything included, and how many there are."""
-    plans = [
-        plan
-        for length in plain_lengths(state)
-        if length <= decision.logical
-        for plan in all_plans(build.bound, state, length)
-    ]
-    nothing = build.engine.prefill(state, 0)
-    return min([nothing, *(plan.total for plan in plans)]), len(plans)
+MOST_PLANS = 2000
+"""A state with more plans is left out, and counted."""
 
 
-def is_simple(tried: Attempt) -> bool:
-    """No piece takes several steps or is given up, and no step is shared between groups."""
-    return all(not one.left and len(one.steps) <= 1 for one in tried.mandatory) and not any(
-        step.joint for step in tried.steps
-    )
+def steps(decision: Decision) -> list[str]:
+    """`group/option` of each step."""
+    return [f"{step.group}/{step.option}" for step in decision.plan]
 
 
-def test_a_piece_that_one_step_mends_is_mended_at_the_least_price() -> None:
-    """No sequence of up to three options mends a piece for less than the single step that was chosen for it."""
+def best_of(build: Build, most: int = MOST_PLANS) -> list[Plan]:
+    """The plans that no other one is cheaper than."""
+    plans = all_plans(build.bound, build.state(), most)
+    least = min(plan.price for plan in plans)
+    return [plan for plan in plans if plan.price == least]
+
+
+def test_no_plan_of_all_is_cheaper_or_unsound(record_property: pytest.RecordProperty) -> None:
+    """Over poisoned states of every model: the chosen plan ends well step by step, and costs what the best one costs.
+
+    The best plan is found by trying every sequence of options on every piece at every length. Every recovery level is
+    the best somewhere, and no other one as good.
+    """
     counts: Counter[str] = Counter()
-    for build in sample(600):
-        state = build.state()
-        for length in plain_lengths(state)[:4]:
-            tried = attempt(build.bound, state, length)
-            for one in tried.mandatory:
-                if one.left or len(one.steps) != 1:
-                    continue
-                around = surroundings(one.group, state, length, tried.looked, one.share)
-                others = [steps for _, steps in mending(build.bound, one.group, around, one.before)]
-                assert any([step.option for step in steps] == [one.steps[0].option] for steps in others)
-                counts["pieces"] += 1
-                counts["with a choice"] += len(others) > 1
-                if one.steps[0].cost_us is not None:
-                    known = [[step.cost_us for step in steps] for steps in others]
-                    prices = [sum(p for p in steps if p is not None) for steps in known if None not in steps]
-                    assert one.steps[0].cost_us <= min(prices) + CLOSE
-    assert counts["pieces"] > 500
-    assert counts["with a choice"] > 50
-
-
-def test_no_plan_is_cheaper_than_one_of_single_unshared_steps() -> None:
-    """Where every piece is clean after one step of its own, the decision costs no more than any plan."""
-    counts: Counter[str] = Counter()
-    for build in sample(2500):
-        state = build.state()
-        decision = build.engine.decide(state)
-        lengths = [length for length in plain_lengths(state) if length <= decision.logical]
-        if not lengths or not all(is_simple(attempt(build.bound, state, length)) for length in lengths):
+    dearer: list[tuple[int, str, float, float]] = []
+    for seed, build in poisoned(0, STATES):
+        state, decision = build.state(), build.engine.decide(build.state())
+        assert longest_match(build.bound, state) == decision.logical, seed
+        assert [] == (walk(build.bound, state, decision) if decision.usable else []), seed
+        try:
+            best = best_of(build)
+        except TooManyPlans:
+            counts["with too many plans"] += 1
             continue
-        best, plans = cheapest(build, state, decision)
-        assert decision.total_us <= best + CLOSE or decision.total_us == best
         counts["states"] += 1
-        counts["plans"] += plans
-        counts["repaired"] += bool(decision.plan)
-    assert counts["states"] > 100
-    assert counts["plans"] > counts["states"]
-    assert counts["repaired"] > 10
+        counts["of several steps"] += len(decision.plan) > 1
+        if microseconds(best[0].price) != decision.total_us:
+            dearer.append((seed, build.bound.profile.profile, decision.total_us, microseconds(best[0].price)))
+        # Where nothing matched there is nothing to recover from.
+        levels = {plan.level for plan in best} if decision.logical and best[0].price < UNKNOWN_PRICE else set()
+        if len(levels) == 1:
+            counts[f"{levels.pop() or 'reuse'} is best"] += 1
+    told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    record_property("plans judged", f"{told}; cheapest {counts['states'] - len(dearer)} of {counts['states']}")
+    assert [] == dearer
+    assert set() == {level for level in LEVELS if not counts[f"{level} is best"]}
+    assert counts["of several steps"] > counts["states"] // 50
+    assert counts["with too many plans"] < STATES // 100
 
 
-def test_nothing_that_is_chosen_is_cheaper_than_possible() -> None:
-    """The cheapest of all plans bounds every decision of at most three steps a piece from below."""
-    seen = 0
-    for build in sample(500):
-        state = build.state()
-        decision = build.engine.decide(state)
-        each = Counter((step.group, step.segment) for step in decision.plan)
-        if max(each.values(), default=0) <= 3:
-            best, _ = cheapest(build, state, decision)
-            assert best <= decision.total_us + CLOSE or best == decision.total_us
-            seen += 1
-    assert seen > 400
-
-
-def promoted_in_vain() -> Build:
-    """Entries of an old compressor in host memory, with their layer inputs kept on the device."""
+def hard_entries() -> Build:
+    """Entries in a host memory that is slow to read, their index at hand, and the layers' inputs of both kept."""
     build = build_of("pooled", 65, 64).all()
     (entries,) = build.pieces["entries"]
-    entries.form, entries.tier, entries.compressor_version = "demoted", "host", "old"
+    entries.form, entries.tier = "demoted", "host"
+    build.runtime.layer_us_per_token = 0.2
+    # Bringing the entries back costs about as much as making them anew, and leaves the index as good as it was.
+    build.runtime.host_us_per_byte = 64.0 * 4 * 0.2 * 1.1 / entries.bytes
     return build
 
 
-def test_a_step_that_the_last_one_overwrites_is_not_paid() -> None:
-    """A copy from the host is cheap and mends something; the rebuild that mends everything makes it superfluous."""
-    build = promoted_in_vain()
+def test_what_is_cheapest_for_one_group_may_be_dear_for_its_reader() -> None:
+    """Entries made anew have another fingerprint, so their index is made anew too; brought back, it is only remapped.
+
+    Making them anew is cheaper by itself. Which way is chosen for a peer thus changes what its reader must pay, and
+    the two are chosen together.
+    """
+    build = hard_entries()
+    state, decision = build.state(), build.engine.decide(build.state())
+    assert ["entries/promote_from_host", "index/remap"] == steps(decision)
+    (alone,) = [plan for plan in _of_entries(build) if ["rebuild_entries"] == plan]
+    assert ["rebuild_entries"] == alone
+    other = [("entries", None, "rebuild_entries"), ("index", None, "rebuild_keys")]
+    greedy = declared_price(build.bound, state, 64, other)
+    assert isinstance(greedy, float)
+    assert decision.total_us < greedy
+
+
+def _of_entries(build: Build) -> list[list[str]]:
+    """Sequences of options that mend the entries, the cheapest by itself first."""
+    group = next(one for one in build.engine.judge.groups if one.id == "entries")
+    context = (build.request, build.runtime, build.kernels["entries"], 64, 0, 2**40)
+    peers: list[object] = []
+    for role in group.roles:
+        peers += [build.pieces[group.bound.peers[role]][0], True]
+    from hitproof.engine.ways import ways_to_mend
+
+    (entries,) = build.pieces["entries"]
+    mask = group.judge(entries, *context, *peers)
+    order = build.engine.judge.order
+    return [list(way.ids) for way in ways_to_mend(group, order, entries, mask, (*context, *peers), 1)]
+
+
+def test_who_may_join_a_repair_that_is_paid_anyway_does() -> None:
+    """The window needs the warm-up; the compressor state, cheap to bring back by itself, then costs nothing more."""
+    build = build_of("deepseek-v4-flash", 16385, 16384)
+    build.all(but=["layer_inputs", "window"])
+    (rows,) = build.pieces["csa_state"]
+    rows.form, rows.tier = "demoted", "host"
+    rows_alone = rows.bytes * build.runtime.host_us_per_byte + build.runtime.launch_us
+    window, longer = 5461 * 40.0, 5469 * 40.0
+    assert rows_alone < longer - window
+    assert ["window/warm_up", "csa_state/promote_from_host"] == sorted(steps(build.engine.decide(build.state())))[::-1]
+    build.runtime.host_us_per_byte = 1.0
     decision = build.engine.decide(build.state())
-    assert ["rebuild_entries"] == [s.option for s in decision.plan if s.group == "entries"]
+    assert {"window/warm_up", "csa_state/warm_up"} == set(steps(decision))
+    assert longer == decision.cost_us
 
 
-def test_no_step_is_in_vain() -> None:
-    """No plan of all costs less than the one that is chosen."""
-    build = promoted_in_vain()
-    state = build.state()
-    decision = build.engine.decide(state)
-    best, _ = cheapest(build, state, decision)
-    assert decision.total_us <= best + CLOSE
+def test_two_cheap_repairs_yield_to_one_that_does_both() -> None:
+    """A copy from the host is cheap and mends something; the rebuild that mends everything makes it superfluous."""
+    build = build_of("pooled", 65, 64).all()
+    (entries,) = build.pieces["entries"]
+    entries.form, entries.tier, entries.compressor_version = "demoted", "host", "old"
+    decision = build.engine.decide(build.state())
+    assert ["rebuild_entries"] == [step.option for step in decision.plan if step.group == "entries"]
+    assert microseconds(best_of(build)[0].price) == decision.total_us
+
+
+@pytest.mark.parametrize(
+    "order",
+    [ORDER[::-1], ("longer_length", "price", "lower_level", "fewer_steps", "option_id"), (*ORDER[2:], *ORDER[:2])],
+)
+def test_any_order_is_followed(order: tuple[str, ...]) -> None:
+    """Under orders that do not put the price first, the engine and its plain twin still choose alike."""
+    source, _ = read_source("mixed_attention").edited(("choosing", "order"), list(order))
+    rulebook = resolve(source)
+    seen: Counter[str] = Counter()
+    for name in SMALL:
+        profile = small_profile(name)
+        assert profile is not None
+        engine = Engine(bind_rulebook(rulebook, profile))
+        for seed in range(25):
+            build = random_build(engine, Random(f"{name} {seed}"))
+            decision, plain = engine.decide(build.state()), plain_decide(engine.bound, build.state())
+            assert (plain.verdict, plain.usable, plain.plan) == (decision.verdict, decision.usable, decision.plan), seed
+            seen[decision.verdict] += 1
+    assert len(seen) > 2
+
+
+def test_an_order_of_other_parts_first_may_cost_more() -> None:
+    """The longest length first: a repair is made that costs more than all prefill together."""
+    order = ["longer_length", "price", "lower_level", "fewer_steps", "option_id"]
+    source, _ = read_source("mixed_attention").edited(("choosing", "order"), order)
+    profile = small_profile("homogeneous")
+    assert profile is not None
+    build = Build(Engine(bind_rulebook(resolve(source), profile)), 65, 64).all()
+    build.pieces["kv"][0].address, build.runtime.prefill_us_per_token = 4097, 0.1
+    decision = build.engine.decide(build.state())
+    assert ("repair", 64) == (decision.verdict, decision.usable)
+    usual = build_of("homogeneous", 65, 64).all()
+    usual.pieces["kv"][0].address, usual.runtime.prefill_us_per_token = 4097, 0.1
+    assert usual.engine.decide(usual.state()).total_us < decision.total_us
+
+
+def test_a_free_repair_is_still_no_better_than_none() -> None:
+    """At equal price fewer steps are taken."""
+    engine = engine_of("pooled")
+    build = Build(engine, 65, 64).all()
+    (state,) = build.pieces["state"]
+    state.layout, state.marks = "old", frozenset()
+    for rate in ("device_us_per_byte", "layer_us_per_token", "launch_us"):
+        setattr(build.runtime, rate, 0.0)
+    decision = engine.decide(build.state())
+    assert ["state/rebuild_state"] == steps(decision)

@@ -77,8 +77,14 @@ def test_coverage_tells_which_rules_decided() -> None:
     assert checks["total"] == checks["decisive"] + len(checks["never"])
     assert "*/fingerprint_matches" not in checks["never"]
     assert "*/same_weights" in checks["never"]
-    assert 0 == data["coverage"]["options"]["decisive"]
-    assert {"checks", "options", "transitions"} == set(data["coverage"])
+    assert ("*/recompute" in data["coverage"]["options"]["never"], 1) == (False, data["coverage"]["options"]["decisive"])
+    assert {"checks", "options", "transitions", "dispositions", "flags", "steps"} == set(data["coverage"])
+
+
+def test_the_shipped_scenarios_leave_no_rule_idle() -> None:
+    """Every check fails in one, every option is chosen, every event happens, every disposition and flag is met."""
+    coverage = run("test", "mixed_attention", "--format", "json").data["coverage"]
+    assert {} == {kind: part["never"] for kind, part in coverage.items() if part["never"]}
 
 
 def test_a_failed_scenario_is_exit_code_1(book: Path) -> None:

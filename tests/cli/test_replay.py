@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hitproof.cli.replay import Retention, parse_capacity
-from hitproof.engine.replay import MODES
+from hitproof.cli.replay import parse_capacity
 from hitproof.engine.trace import TraceRequest
 from hitproof.spec.errors import UsageError
 from tests.cli.running import run
 
+MODES = ("full", "periodic", "zero", "until_reallocated")
 PARTS = ("effective_reuse_rate", "recovered_rate", "recomputed_rate")
 RATE = {"blocks": 0.5, "tokens": 0.25}
 
@@ -122,6 +122,22 @@ def test_retention_may_be_asked_for_often(chosen: tuple[str, ...], modes: list[s
 
 
 @pytest.mark.usefixtures("stand_in")
+def test_models_may_be_asked_for_often(trace: Path) -> None:
+    """Each model is replayed once, in the order asked for, under every retention; the text tells them apart."""
+    models = ("qwen3-next-80b-a3b", "gemma-3-27b", "qwen3-next-80b-a3b")
+    options = [part for model in models for part in ("--model", model)]
+    command = ("replay", str(trace), *options, "--capacity", "9", "--retention", "zero", "--retention", "full")
+    done = run(*command, "--format", "json")
+    settings = [one["settings"] for one in done.data["reports"]]
+    expected = [(model, mode) for model in models[:2] for mode in ("full", "zero")]
+    assert expected == [(one["model"], one["retention"]) for one in settings]
+    lines = run(*command).out.splitlines()
+    for model, mode in expected:
+        assert 2 == sum(line.split()[:2] == [model, mode] for line in lines)
+        assert 1 == sum(line.startswith(f"{model}, {mode}: 1 reuse") for line in lines)
+
+
+@pytest.mark.usefixtures("stand_in")
 def test_a_broken_line_is_told_with_its_number(trace: Path) -> None:
     """The error has the line and column of the trace."""
     trace.write_text(trace.read_text() + '{"timestamp": 6000, "input_length": 512, "hash_ids": [1}\n')
@@ -144,9 +160,13 @@ def test_a_capacity_is_a_number_or_unlimited() -> None:
             parse_capacity(text)
 
 
-def test_the_modes_are_those_of_the_replay() -> None:
-    """The option offers each mode that the replay knows, and `all`."""
-    assert [*MODES, "all"] == [mode.value for mode in Retention]
+@pytest.mark.usefixtures("stand_in")
+def test_a_retention_is_a_rule_of_the_rulebook(trace: Path) -> None:
+    """Another name is refused before anything is replayed, and told which ones there are."""
+    done = run("replay", trace, "--model", "gemma-3-27b", "--capacity", "9", "--retention", "ful", "--format", "json")
+    assert (3, "usage", "ful") == (done.code, done.error["code"], done.error["got"])
+    assert ", ".join((*MODES, "all")) == done.error["expected"]
+    assert "full" in done.error["hint"]
 
 
 def test_a_real_replay_adds_up(tmp_path: Path) -> None:

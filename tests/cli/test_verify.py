@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hitproof.verification
+from hitproof.rules.profiles import shipped_profiles
 from hitproof.rules.scenarios import load_scenario
 from hitproof.rules.source import read_source
 from hitproof.spec.proof import ClaimResult, ClaimVerdict, Counterexample, MutantResult, VerifyReport
@@ -142,3 +143,30 @@ def test_a_counterexample_is_told_and_written(answer: Callable[[VerifyReport], d
     ):
         assert part in done.out
     assert "Verdict: refuted" in done.out
+
+
+def test_a_few_profiles_have_a_column_each(answer: Callable[[VerifyReport], dict[str, Any]]) -> None:
+    """Their names are headings, and each claim's verdicts stand below."""
+    answer(report("refuted", claim("proved"), claim("refuted").model_copy(update={"profile": "gpt-oss-20b"})))
+    text = run("verify").out
+    heading, row, *_ = (line.split() for line in text.splitlines() if line.split()[:1] in (["claim"], ["sound"]))
+    assert ["claim", "gemma-3-27b", "gpt-oss-20b", "questions", "seconds"] == heading
+    assert ["sound", "proved", "refuted", "6", "0.50"] == row
+
+
+def test_many_profiles_are_counted_and_exceptions_named(answer: Callable[[VerifyReport], dict[str, Any]]) -> None:
+    """A line a claim tells how many are proved and names those that are not; it fits beside everything else."""
+    names = shipped_profiles()
+    results = [claim("proved").model_copy(update={"profile": name}) for name in names]
+    results[0] = results[0].model_copy(update={"verdict": "unknown", "detail": "no time"})
+    results[1] = results[1].model_copy(update={"verdict": "unknown", "detail": "no time"})
+    answer(report("unknown", *results, *(one.model_copy(update={"id": "complete"}) for one in results[2:])))
+    text = run("verify").out
+    table, _, rest = text.partition("sound (")
+    assert f"{len(names) - 2} of {len(names)}" in table
+    assert f"{len(names) - 2} of {len(names) - 2}" in table
+    for name in names[:2]:
+        assert name in table
+    assert max(map(len, table.splitlines())) <= 120
+    assert f"{names[0]}, {names[1]}) is unknown" in rest
+    assert 1 == rest.count("no time")

@@ -67,7 +67,9 @@ def known(kind: str) -> set[str]:
             # Declared as `domain:`, and a check from binding on.
             checks |= {f"{one.name}/well_formed" for one in objects if one.domain}
             disposed = {f"{one.name}/{rule.id}" for one in objects for rule in RULEBOOK.dispositions[one.name]}
-            return checks | options | disposed | {rule for rule, _ in declared() if rule.startswith("*/")}
+            process = RULEBOOK.recovering
+            steps = {f"recovering/{step.id}" for step in process.steps} if process else set()
+            return steps | checks | options | disposed | {rule for rule, _ in declared() if rule.startswith("*/")}
         case "events":
             return {event.id for one in objects for event in one.transitions}
         case "invariants":
@@ -98,6 +100,8 @@ def declared() -> Iterator[tuple[str, str]]:
             yield from ((f"{name}/{rule.id}", rule.source) for rule in section.disposition)
         yield from ((event.id, event.source) for event in part.transitions)
         yield from ((invariant.id, invariant.source) for invariant in part.invariants)
+        if part.recovering is not None:
+            yield from ((f"recovering/{step.id}", step.source) for step in part.recovering.steps)
 
 
 @cache

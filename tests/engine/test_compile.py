@@ -13,6 +13,7 @@ from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.resolve import resolve
 from hitproof.rules.source import read_source
 from hitproof.spec.errors import BindError
+from hitproof.spec.price import UNKNOWN_PRICE, ticks
 from tests.engine.state_cases import Build, bound_to, build_of, engine_of, small_profile
 
 
@@ -49,7 +50,7 @@ def test_what_a_repair_neither_sets_nor_keeps_is_unknown() -> None:
     """New bytes have no history: the repair keeps identity and life, the option states the rest, nothing else stays."""
     build = build_of("windowed", 65)
     build.segment("edge")
-    tail = build.segment("tail", marks=frozenset({3}), sealed=True)
+    tail = build.segment("tail", marks=frozenset({3}), sealed=False)
     after = option_of(build, "tail", "warm_up").apply(
         tail, *context(build, "tail", 64, boundary=build.pieces["edge"][0])
     )
@@ -97,37 +98,36 @@ def test_masks_name_the_checks_that_do_not_surely_hold() -> None:
     assert 0 == group.judge(entries, *context(build, "entries", 7))
 
 
-def chosen(rates: dict[str, float | None]) -> tuple[str, float]:
-    """The option that is chosen for two faults that two options mend."""
+def offered(rates: dict[str, float | None]) -> list[tuple[str, int]]:
+    """The options that are offered for two faults, with their prices in ticks."""
     build = build_of("homogeneous", 65)
     segment = build.segment("kv", layout="old", address=7)
     for name, rate in rates.items():
         setattr(build.runtime, name, rate)
     group = group_of(build, "kv")
     mask = group.judge(segment, *context(build, "kv", 64))
-    option, price = group.choose(mask, segment, *context(build, "kv", 64))
-    return option.bound.id, price
+    return [(option.bound.id, price) for option, price in group.offers(mask, segment, *context(build, "kv", 64))]
 
 
-def test_equal_prices_are_settled_by_level_and_name() -> None:
-    """Two in-place options of one price: the lesser id, whatever the order of the file."""
-    option, price = chosen({})
-    assert "bounce" == option
-    assert pytest.approx(10 + 2 * 64 * 64 * 5e-7) == price
+def test_offers_stand_by_level_and_name() -> None:
+    """Two in-place options of one price: the lesser id first, whatever the order of the file."""
+    price = ticks(10 + 2 * 64 * 64 * 5e-7)
+    assert [("bounce", price), ("relayout", price)] == offered({})
 
 
-def test_an_unknown_price_is_infinite() -> None:
-    """It can still be the only choice, and then sorts behind every known one."""
-    assert ("bounce", float("inf")) == chosen({"device_us_per_byte": None})
+def test_an_unknown_price_is_above_all_others() -> None:
+    """It can still be the only choice."""
+    unknown = offered({"device_us_per_byte": None})
+    assert [("bounce", UNKNOWN_PRICE), ("relayout", UNKNOWN_PRICE)] == unknown
 
 
-def test_an_unknown_prefill_price_is_infinite() -> None:
+def test_an_unknown_prefill_price_is_above_all_others() -> None:
     """Nothing is cheaper than what nobody knows."""
     price = compile_price(bound_to("homogeneous").rulebook.prefill.cost)
     build = build_of("homogeneous", 65)
-    assert 40.0 * 33 == price(build.request, build.runtime, 32)
+    assert ticks(40.0 * 33) == price(build.request, build.runtime, 32)
     build.runtime.prefill_us_per_token = None
-    assert float("inf") == price(build.request, build.runtime, 32)
+    assert UNKNOWN_PRICE == price(build.request, build.runtime, 32)
 
 
 def test_a_promise_that_cannot_be_kept_is_refused_at_binding() -> None:
@@ -144,6 +144,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_at_binding() -> None:
 def test_generated_code_reaches_nothing_but_arithmetic(name: str) -> None:
     """Its builtins are a handful of pure functions: no import, no open, no eval."""
     for group in engine_of(name).judge.groups:
-        for function in (group.judge, group.identity, group.fails, group.choose, group.span, group.empty):
+        functions = [group.judge, group.identity, group.fails, group.offers, group.span, group.empty, group.state]
+        for function in (*functions, *(option.apply for option in group.options)):
             builtins = function.__globals__["__builtins__"]
-            assert {"abs", "bool", "float", "frozenset", "max", "min", "type"} >= set(builtins)
+            assert {"abs", "bool", "frozenset", "int", "max", "min", "type"} >= set(builtins)

@@ -260,10 +260,10 @@ def test_at_equal_price_the_lower_level_is_chosen() -> None:
     build = edited(
         "pooled",
         (("every_object", "recovery", "relayout", "cost"), "runtime.launch_us"),
-        (("objects", "compressor_state", "recovery", "rebuild_state", "cost"), "runtime.launch_us"),
+        (("objects", "routing_index", "recovery", "rebuild_keys", "cost"), "runtime.launch_us"),
     )
-    build.pieces["state"][0].layout = "old"
-    assert ["state/relayout"] == options(decide(build))
+    build.pieces["index"][0].layout = "old"
+    assert ["index/relayout"] == options(decide(build))
 
 
 def test_without_its_manifest_nothing_comes_back() -> None:
@@ -287,11 +287,25 @@ def test_a_captured_graph_of_another_pool_runs_eagerly() -> None:
 
 
 def test_an_extent_that_may_still_be_written_is_copied() -> None:
-    """What is not surely sealed is copied before somebody else continues it."""
+    """What is not surely sealed is copied before somebody else reads it, also where nobody has measured it yet."""
     build = build_of("homogeneous", 65, 64).all()
     for sealed in (False, None):
         build.pieces["kv"][0].sealed = sealed
-        assert ("reuse", ("copy_on_write",)) == (decide(build).verdict, decide(build).flags)
+        for measured in ("content", None):
+            build.pieces["kv"][0].measured = measured
+            assert ("repair", ("copy_on_write",)) == (decide(build).verdict, decide(build).flags)
+            assert ["kv/copy_open_extent"] == options(decide(build))
+
+
+def test_what_a_plan_makes_anew_is_not_copied() -> None:
+    """An open state of another length is left to its owner, and the flag is not raised; rows that are filled up are."""
+    build = build_of("pooled", 65, 64).all()
+    state = build.pieces["state"][0]
+    state.sealed, state.marks = False, frozenset({60})
+    assert (["state/rebuild_state"], ()) == (options(decide(build)), decide(build).flags)
+    build = build_of("windowed", 65, 64).all()
+    build.pieces["kv"][0].sealed, build.pieces["kv"][0].end = False, 60
+    assert (["kv/fill_young_end"], ("copy_on_write",)) == (options(decide(build)), decide(build).flags)
 
 
 def test_entries_of_an_old_pool_are_purged() -> None:

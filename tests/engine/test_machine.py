@@ -19,6 +19,7 @@ USUAL: dict[str, object] = {
     "tier": "device",
     "bound_for": "device",
     "generation": 1,
+    "published": True,
     "pins": 0,
     "epoch": 5,
     "start": 0,
@@ -49,7 +50,7 @@ def test_one_life_from_allocation_to_the_end() -> None:
         ("demote_end", {}, "demoted"),
         ("spill", {}, "demoted"),
         ("promote_begin", {}, "moving"),
-        ("promote_end", {"address": 1024, "stride": 512, "measured": "r"}, "full"),
+        ("promote_end", {"address": 1024, "offset": 0, "stride": 512, "measured": "r"}, "full"),
         ("evict", {}, "discarded"),
     ]
     for trigger, arguments, form in story:

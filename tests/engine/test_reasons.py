@@ -85,3 +85,50 @@ def test_what_is_discarded_needs_no_disposition() -> None:
     build.runtime.pool_epoch = 2
     build.pieces["kv"][0].form = "discarded"
     assert {"kv": "keep"} == decide(build).dispositions
+
+
+def test_a_state_that_its_key_cannot_reach_is_purged() -> None:
+    """One that was filed before the position that it encodes serves nobody; one of a longer prompt is kept."""
+    for filed, fate in ((64, "purge"), (96, "keep")):
+        build = build_of("stored", 65, 16).all(but=["rec"])
+        build.segment("rec", end=96, matched=64, filed=filed)
+        decision = decide(build)
+        assert ("recompute", fate) == (decision.verdict, decision.dispositions["rec"])
+
+
+def test_no_length_up_to_its_key_is_lost_with_a_purged_state() -> None:
+    """For all small lengths: where the state is purged, no request that comes by its key could have used it."""
+    purged = 0
+    for end in range(1, 9):
+        for filed in range(1, 9):
+            build = build_of("stored", 10).all(but=["rec"])
+            build.pieces["kv"][0].marks = build.pieces["other"][0].marks = frozenset(range(1, 10))
+            build.segment("rec", end=end, matched=filed, filed=filed)
+            decision = decide(build)
+            served = (decision.verdict, decision.usable) == ("reuse", end)
+            assert served == (end <= filed)
+            if decision.dispositions.get("rec") == "purge":
+                assert not served
+                purged += 1
+    assert 28 == purged
+
+
+def test_what_the_answer_reads_is_kept() -> None:
+    """An entry with one more checkpoint, within its key, is not purged while the request resumes there."""
+    build = build_of("stored", 65, 16).all(but=["rec"])
+    build.pieces["kv"][0].marks = build.pieces["other"][0].marks = frozenset({32, 64})
+    build.segment("rec", end=96, matched=64, filed=64, marks=frozenset({32, 96}))
+    decision = decide(build)
+    assert ("reuse", 32, "keep") == (decision.verdict, decision.usable, decision.dispositions["rec"])
+
+
+def test_an_entry_is_not_purged_for_what_a_repair_would_do_to_its_peer() -> None:
+    """Entries in another format are converted, which changes their fingerprint; the index for the old ones stays."""
+    build = build_of("pooled", 65, 64).all()
+    build.request.allows_approximate = True
+    build.pieces["entries"][0].encoding = "other"
+    decision = decide(build)
+    assert "index/same_kv" in decision.failed
+    assert {"entries": "keep", "index": "keep"} == decision.dispositions
+    build.pieces["index"][0].kv_content = "older entries"
+    assert "purge" == decide(build).dispositions["index"]

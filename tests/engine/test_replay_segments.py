@@ -10,7 +10,7 @@ import pytest
 from hitproof.engine.decide import Engine
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.replay.directory import Directory
-from hitproof.engine.replay.retention import MODES, Mode, Retention
+from hitproof.engine.replay.retention import Retention
 from hitproof.engine.replay.serving import Serving
 from hitproof.engine.replay.stores import store_of
 from hitproof.engine.state import Resolved
@@ -20,6 +20,7 @@ from hitproof.rules.profiles import load_profile
 from hitproof.rules.resolve import load_rulebook
 
 V4, GEMMA, QWEN = MODELS = ("deepseek-v4-flash", "gemma-3-27b", "qwen3-next-80b-a3b")
+MODES = ("full", "periodic", "zero", "until_reallocated")
 
 
 @cache
@@ -33,10 +34,15 @@ def serving(name: str) -> Serving:
     return Serving(engine(name).bound, engine(name).types)
 
 
-def spans(name: str, group: str, mode: Mode, *, noted: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+def retention(mode: str, period: int = 16) -> Retention:
+    """One of the shipped retention rules."""
+    return Retention(load_rulebook("mixed_attention").policy.retention, mode, period)
+
+
+def spans(name: str, group: str, mode: str, *, noted: tuple[int, ...] = ()) -> list[tuple[int, int]]:
     """Where a group's pieces lie on a path of four device blocks, after states were kept at some boundaries."""
     bound = next(one for one in engine(name).bound.groups if one.id == group)
-    store: Any = store_of(bound, serving(name), Retention(mode), 512, {})
+    store: Any = store_of(bound, serving(name), retention(mode), 512, {})
     ids = (11, 12, 13, 14)
     for boundary in noted:
         store.keep(ids, boundary)
@@ -102,7 +108,7 @@ class TestStores:
     def test_there_is_a_manifest_where_something_is_demoted(self) -> None:
         """It covers the whole path, and there is none without a lower tier."""
         group = engine(V4).bound.group("prefix_manifest")
-        store = store_of(group, serving(V4), Retention("full"), 512, {})
+        store = store_of(group, serving(V4), retention("full"), 512, {})
         assert [] == store.pieces((1, 2), [(0, 2, DEVICE)], 1_024)
         (manifest,) = store.pieces((1, 2), [(0, 1, HOST), (1, 2, DEVICE)], 1_024)
         assert (0, 1_024) == (manifest.start, manifest.end)
@@ -124,9 +130,9 @@ class TestRetention:
             ("periodic", 0, 0, ()),
         ],
     )
-    def test_boundaries(self, mode: Mode, computed: int, last: int, expected: tuple[int, ...]) -> None:
+    def test_boundaries(self, mode: str, computed: int, last: int, expected: tuple[int, ...]) -> None:
         """Multiples of the period that were computed, and the last one."""
-        assert expected == tuple(Retention(mode, 4).boundaries(computed, last))
+        assert expected == tuple(retention(mode, 4).boundaries(computed, last))
 
 
 class TestDirectory:
@@ -135,7 +141,7 @@ class TestDirectory:
     def test_runs_follow_the_tiers(self) -> None:
         """Blocks on host and device make two pieces of each group that keeps every token."""
         process, decider = serving(V4), engine(V4)
-        directory = Directory(decider.bound, process, Retention("full"), 512, (3, 9, 0))
+        directory = Directory(decider.bound, process, retention("full"), 512, (3, 9, 0))
         process.request.granularity = 512
         for ids in ((1, 2, 3, 4), (5,)):
             found = directory.look_up(ids, 512 * len(ids))
@@ -157,7 +163,7 @@ class TestDirectory:
             for mode in MODES:
                 for runs in ([(0, 14, DEVICE)], [(0, 3, DISK), (3, 9, HOST), (9, 14, DEVICE)], [(0, 14, HOST)]):
                     pieces = {
-                        group.id: store_of(group, process, Retention(mode), 512, {}).pieces(range(14), runs, 7_168)
+                        group.id: store_of(group, process, retention(mode), 512, {}).pieces(range(14), runs, 7_168)
                         for group in decider.bound.groups
                     }
                     state = Resolved(process.request, process.runtime, process.kernels, pieces, 7_168)

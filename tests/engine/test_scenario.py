@@ -138,6 +138,25 @@ def test_an_option_can_be_run_alone() -> None:
     assert "the option would take a fact out of its domain" == full.after_option("kv/bounce", 64)
 
 
+def test_a_request_finds_a_segment_by_its_key() -> None:
+    """In every tier where the keys are equal; identity and readiness are asked of single segments and groups."""
+    found = {"found_in": {"kv": ["device", "host", "disk"]}, "at": 64, "identity": True, "ready": ["kv"]}
+    assert [] == differences(**found)
+    other = scenario(expect=found, segments=[{**KV, "facts": {"salt": "another"}}])
+    assert [
+        "ready: expected ['kv'], got []",
+        "identity: expected True, got False",
+        "kv found in: expected ['device', 'disk', 'host'], got []",
+    ] == run_scenario(bound_to("homogeneous"), other).differences
+
+
+def test_a_request_does_not_find_what_it_agrees_with_in_part() -> None:
+    """Tokens that agree up to 63 are no key of 64; a segment that is not published is found by nobody."""
+    assert ["device", "host", "disk"] == run().found_in("kv")
+    assert [] == run(segments=[{**KV, "facts": {"matched": 63}}]).found_in("kv")
+    assert [] == run(segments=[{**KV, "facts": {"published": False}}]).found_in("kv")
+
+
 def test_the_order_of_options_is_not_noticed() -> None:
     """Reversed options give the same decision, down to the plan."""
     build = build_of("homogeneous", 65, 64).all()

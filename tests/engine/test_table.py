@@ -21,7 +21,15 @@ TABLE = TransitionTable(bound_to(PROFILE))
 
 def segment(form: str = "full", group: str = "full", **facts: object) -> Any:
     """A segment with known facts of the engine's own."""
-    usual = {"tier": "device", "bound_for": "device", "generation": 1, "pins": 0, "epoch": 1, "form": form}
+    usual = {
+        "tier": "device",
+        "bound_for": "device",
+        "generation": 1,
+        "published": True,
+        "pins": 0,
+        "epoch": 1,
+        "form": form,
+    }
     return TYPES.segment_of(group, usual | facts)
 
 

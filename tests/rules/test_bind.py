@@ -175,7 +175,7 @@ class TestPeers:
     def test_an_option_without_its_peer_takes_no_part(self, rulebook: Rulebook) -> None:
         """Without kept inputs nothing is filled; without a manifest nothing comes back."""
         names = {option.id for option in bind_rulebook(rulebook, profile(full())).group("full").options}
-        assert {"verify", "bounce", "relayout", "requantize"} == names
+        assert {"verify", "copy_open_extent", "bounce", "relayout", "requantize"} == names
 
     def test_an_option_that_reads_a_peer_takes_no_part_without_it(self, source: RuleSource) -> None:
         """Also where it does not consume what it reads: its condition could never be surely true."""

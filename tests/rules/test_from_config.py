@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitproof.rules.deciding_keys import DECIDING_KEYS
 from hitproof.rules.from_config import KNOWN_MODEL_TYPES, profile_from_config, profile_from_config_file
 from hitproof.rules.model_config import MAX_CONFIG_BYTES, read_config
-from hitproof.rules.profiles import dump_profile, load_profile
+from hitproof.rules.profiles import dump_profile, load_profile, shipped_profiles
 from hitproof.spec.errors import (
     DuplicateError,
     HitproofError,
@@ -23,96 +23,15 @@ from hitproof.spec.errors import (
     ProfileError,
 )
 from hitproof.spec.profile import Profile
+from tests.rules.model_configs import ALL, GEMMA2, LLAMA, MINIMAX_LIBRARY, MINIMAX_M1, MISTRAL, QWEN2, SHIPPED_CONFIGS
 
-SHEETS = Path(__file__).parents[2].parent / "shared" / "data" / "models"
-
-FLASH: dict[str, Any] = {
-    "model_type": "deepseek_v4",
-    "torch_dtype": "bfloat16",
-    "num_hidden_layers": 43,
-    "hidden_size": 4096,
-    "num_nextn_predict_layers": 1,
-    "num_key_value_heads": 1,
-    "head_dim": 512,
-    "qk_rope_head_dim": 64,
-    "sliding_window": 128,
-    "index_head_dim": 128,
-    "index_topk": 512,
-    "compress_ratios": [0, 0, *[4, 128] * 20, 4, 0],
-}
-PRO = FLASH | {
-    "num_hidden_layers": 61,
-    "index_topk": 1024,
-    "compress_ratios": [128, 128, *[4, 128] * 29, 4, 0],
-}
-GEMMA_27B: dict[str, Any] = {
-    "model_type": "gemma3",
-    "torch_dtype": "bfloat16",
-    "text_config": {
-        "model_type": "gemma3_text",
-        "num_hidden_layers": 62,
-        "hidden_size": 5376,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 16,
-        "head_dim": 128,
-        "sliding_window": 1024,
-    },
-}
-GEMMA_4B = {
-    "model_type": "gemma3",
-    "dtype": "bfloat16",
-    "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024},
-}
-QWEN_NEXT: dict[str, Any] = {
-    "model_type": "qwen3_next",
-    "torch_dtype": "bfloat16",
-    "num_hidden_layers": 48,
-    "hidden_size": 2048,
-    "full_attention_interval": 4,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "linear_num_key_heads": 16,
-    "linear_num_value_heads": 32,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-    "linear_conv_kernel_dim": 4,
-}
-GPT_OSS: dict[str, Any] = {
-    "model_type": "gpt_oss",
-    "dtype": "bfloat16",
-    "num_hidden_layers": 36,
-    "num_key_value_heads": 8,
-    "head_dim": 64,
-    "sliding_window": 128,
-    "layer_types": ["sliding_attention", "full_attention"] * 18,
-}
-V32: dict[str, Any] = {
-    "model_type": "deepseek_v32",
-    "torch_dtype": "bfloat16",
-    "num_hidden_layers": 61,
-    "kv_lora_rank": 512,
-    "qk_rope_head_dim": 64,
-    "index_head_dim": 128,
-    "index_topk": 2048,
-}
-LLAMA: dict[str, Any] = {
-    "model_type": "llama",
-    "torch_dtype": "bfloat16",
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-}
-QWEN2 = LLAMA | {"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}
-MISTRAL = LLAMA | {"model_type": "mistral", "sliding_window": 4096}
-GEMMA2 = GPT_OSS | {
-    "model_type": "gemma2",
-    "num_hidden_layers": 26,
-    "sliding_window": 4096,
-    "layer_types": None,
-}
-ALL = [FLASH, PRO, GEMMA_27B, GEMMA_4B, QWEN_NEXT, GPT_OSS, V32, LLAMA, QWEN2, MISTRAL, GEMMA2]
+FLASH, PRO = SHIPPED_CONFIGS["deepseek-v4-flash"], SHIPPED_CONFIGS["deepseek-v4-pro"]
+GEMMA_27B, GEMMA_1B = SHIPPED_CONFIGS["gemma-3-27b"], SHIPPED_CONFIGS["gemma-3-1b"]
+GEMMA4_12B, GEMMA4_E2B = SHIPPED_CONFIGS["gemma-4-12b"], SHIPPED_CONFIGS["gemma-4-e2b"]
+GPT_OSS = SHIPPED_CONFIGS["gpt-oss-120b"]
+KIMI, MINIMAX = SHIPPED_CONFIGS["kimi-linear-48b-a3b"], SHIPPED_CONFIGS["minimax-text-01"]
+LLAMA4, NSA = SHIPPED_CONFIGS["llama-4-scout"], SHIPPED_CONFIGS["nsa-reference"]
+QWEN_NEXT, V32 = SHIPPED_CONFIGS["qwen3-next-80b-a3b"], SHIPPED_CONFIGS["deepseek-v3.2"]
 
 
 def derive(config: dict[str, Any], **options: Any) -> Profile:
@@ -125,16 +44,27 @@ def without(config: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in keys}
 
 
-class TestShippedModels:
-    """The three models that come with the package."""
+def text_with(config: dict[str, Any], **values: Any) -> dict[str, Any]:
+    """The configuration with other values in its text model's part."""
+    return config | {"text_config": config["text_config"] | values}
 
-    @pytest.mark.parametrize(
-        ("name", "config"),
-        [("deepseek-v4-flash", FLASH), ("gemma-3-27b", GEMMA_27B), ("qwen3-next-80b-a3b", QWEN_NEXT)],
-    )
-    def test_the_derived_profile_equals_the_shipped_one(self, name: str, config: dict[str, Any]) -> None:
-        """Layers, constants, peers and notes of every group agree, and so do the model-wide constants."""
-        shipped, derived = load_profile(name), derive(config, name=name)
+
+def kimi(**values: Any) -> dict[str, Any]:
+    """The configuration of Kimi-Linear with other values for its linear layers."""
+    return KIMI | {"linear_attn_config": KIMI["linear_attn_config"] | values}
+
+
+class TestShippedModels:
+    """The models that come with the package."""
+
+    def test_every_shipped_model_has_a_configuration_here(self) -> None:
+        """None goes without."""
+        assert shipped_profiles() == sorted(SHIPPED_CONFIGS)
+
+    @pytest.mark.parametrize("name", SHIPPED_CONFIGS)
+    def test_the_derived_profile_equals_the_shipped_one(self, name: str) -> None:
+        """Layers, consumers, constants, peers and notes of every group agree, and so do the model-wide constants."""
+        shipped, derived = load_profile(name), derive(SHIPPED_CONFIGS[name], name=name)
         assert shipped.groups == derived.groups
         assert (shipped.name, shipped.layers) == (derived.name, derived.layers)
         assert shipped.constants == derived.constants
@@ -154,42 +84,13 @@ class TestShippedModels:
         assert load_profile("deepseek-v4-flash").groups == derive(config).groups
 
 
-@pytest.mark.skipif(not SHEETS.is_dir(), reason="the model sheets are not beside this repository")
-class TestAgainstSheets:
-    """Layers of further models, read independently from the model sheets."""
-
-    @pytest.mark.parametrize(
-        ("sheet", "config", "groups"),
-        [
-            ("deepseek-v4-pro", PRO, {"csa": "csa_entries", "hca": "hca_entries"}),
-            ("gemma-3-4b", GEMMA_4B, {"sliding": "window", "full": "full"}),
-            ("gpt-oss-120b", GPT_OSS, {"sliding": "window", "full": "full"}),
-            ("deepseek-v3.2", V32, {"mla_latent": "full"}),
-        ],
-    )
-    def test_layers_sizes_and_windows_agree(self, sheet: str, config: dict[str, Any], groups: dict[str, str]) -> None:
-        """Each group has the sheet's layers, and its elements a token where it is kept in bfloat16."""
-        told = yaml.safe_load((SHEETS / f"{sheet}.yaml").read_text("utf-8"))
-        profile = derive(config)
-        assert told["num_layers"] == profile.layers
-        for each in told["cache_groups"]:
-            group = profile.group(groups[each["id"]])
-            assert each["layers"] == list(group.layers)
-            if "elements_per_token_per_layer" in each:
-                size = 2 * each["elements_per_token_per_layer"] * each["layer_count"]
-                assert size == group.constants["row_bytes"]
-            if each["kind"] == "sliding_window":
-                assert each["window"] == group.constants["window"]
-            if "index_topk" in each:
-                assert each["index_topk"] == profile.group("csa_index").constants["top_k"]
-
-
 class TestFamilies:
     """What each model type gives."""
 
     def test_every_known_model_type_is_tried_here(self) -> None:
         """No family goes without a configuration in these tests."""
-        tried = {config["model_type"] for config in ALL} | {"gemma3_text"}
+        tried = {config["model_type"] for config in ALL}
+        tried |= {config["text_config"]["model_type"] for config in ALL if "text_config" in config}
         assert tried == set(KNOWN_MODEL_TYPES)
 
     @pytest.mark.parametrize("config", ALL, ids=lambda config: config["model_type"])
@@ -202,11 +103,12 @@ class TestFamilies:
         assert ("config.json",) == profile.sources
 
     def test_one_object_has_the_same_constants_in_every_family(self) -> None:
-        """Which constants an object has does not depend on the model."""
+        """Which constants an object has does not depend on the model, but for those with an absent meaning."""
         names: dict[str, set[frozenset[str]]] = {}
         for profile in map(derive, ALL):
             for group in profile.groups:
-                names.setdefault(group.object, set()).add(frozenset(profile.constants_of(group)))
+                stated = frozenset(profile.constants_of(group)) - {"chunk", "media_ahead"}
+                names.setdefault(group.object, set()).add(stated)
         assert all(len(each) == 1 for each in names.values()), names
 
     def test_plain_models_keep_everything(self) -> None:
@@ -274,6 +176,72 @@ class TestFamilies:
         """Kebab case, as names of profiles are."""
         assert "gpt-oss" == derive(GPT_OSS).name
 
+    def test_sharing_layers_are_consumers(self) -> None:
+        """The last layers of Gemma 4 own no bytes; without sharing there are no consumers."""
+        shared, alone = derive(GEMMA4_E2B), derive(text_with(GEMMA4_E2B, num_kv_shared_layers=0))
+        for name in ("full", "window"):
+            group, whole = shared.group(name), alone.group(name)
+            assert set(group.layers) | set(group.consumers) == set(whole.layers)
+            assert max(group.layers) < 15 <= min(group.consumers)
+            assert () == whole.consumers
+        assert shared.constants == alone.constants
+
+    def test_the_last_layer_of_gemma_4_is_full_whatever_is_stated(self) -> None:
+        """The library makes it so; a file without kinds has five sliding layers and a full one."""
+        kinds = ["sliding_attention"] * 48
+        assert (47,) == derive(text_with(GEMMA4_12B, layer_types=kinds)).group("full").layers
+        assert derive(GEMMA4_12B).groups == derive(text_with(GEMMA4_12B, layer_types=None)).groups
+
+    def test_full_layers_of_gemma_4_have_rows_of_their_own_size(self) -> None:
+        """Their own number of heads counts only where values reuse the keys; their width is 512 where absent."""
+        plain = derive(text_with(GEMMA4_12B, attention_k_eq_v=False)).group("full").constants
+        assert 2 * 8 * 512 * 2 * 8 == plain["row_bytes"]
+        absent = derive(text_with(GEMMA4_12B, global_head_dim=None)).group("full").constants
+        assert 2 * 1 * 512 * 2 * 8 == absent["row_bytes"]
+
+    @pytest.mark.parametrize(
+        ("config", "ahead"),
+        [
+            (GEMMA4_12B, True),
+            (text_with(GEMMA4_12B, use_bidirectional_attention=False), False),
+            (text_with(GEMMA4_E2B, use_bidirectional_attention="vision"), True),
+            (GEMMA4_E2B, False),
+            (GEMMA_27B, True),
+            (without(GEMMA_27B, "vision_config"), False),
+            (GEMMA_1B, False),
+            (LLAMA4, False),
+        ],
+    )
+    def test_pictures_that_are_read_both_ways_are_marked(self, config: dict[str, Any], ahead: bool) -> None:
+        """The unified Gemma 4 is so by default; Gemma 3 where it has a vision part; Llama 4 never."""
+        assert ahead is derive(config).constants.get("media_ahead", False)
+
+    def test_llama_4_takes_its_kinds_from_lists_or_the_interval(self) -> None:
+        """`layer_types` say the same as `no_rope_layers`, and an empty list as every fourth layer."""
+        kinds = [*["chunked_attention"] * 3, "full_attention"] * 12
+        for values in ({"layer_types": kinds}, {"no_rope_layers": []}, {"no_rope_layers": None}):
+            assert derive(LLAMA4).groups == derive(text_with(LLAMA4, **values)).groups
+        every_second = derive(text_with(LLAMA4, no_rope_layers=[], no_rope_layer_interval=2))
+        assert tuple(range(1, 48, 2)) == every_second.group("full").layers
+
+    def test_minimax_takes_its_kinds_from_either_list(self) -> None:
+        """The published files and the library's say the same."""
+        for config in (MINIMAX_M1, MINIMAX_LIBRARY):
+            assert derive(MINIMAX).groups == derive(config).groups
+
+    def test_kimi_counts_layers_from_one(self) -> None:
+        """The list of delta layers may be absent: all others are delta layers."""
+        section = KIMI["linear_attn_config"]
+        alone = KIMI | {"linear_attn_config": without(section, "kda_layers")}
+        assert derive(KIMI).groups == derive(alone).groups
+        assert (3, 7, 11, 15, 19, 23, 26) == derive(KIMI).group("full").layers
+
+    def test_nsa_keeps_all_raw_rows_and_an_entry_a_block(self) -> None:
+        """How many blocks are selected, and how wide the window is, changes nothing that is kept."""
+        other = derive(NSA | {"block_counts": 4, "window_size": 0})
+        assert derive(NSA).groups == other.groups
+        assert 32 == derive(NSA | {"block_size": 32}).group("block_entries").constants["ratio"]
+
 
 class TestRefusals:
     """Missing and impossible facts."""
@@ -304,6 +272,15 @@ class TestRefusals:
             (LLAMA, "hidden_size"),
             (LLAMA, "num_attention_heads"),
             (MISTRAL, "sliding_window"),
+            (KIMI, "linear_attn_config"),
+            (KIMI, "kv_lora_rank"),
+            (KIMI, "qk_rope_head_dim"),
+            (MINIMAX, "num_attention_heads"),
+            (MINIMAX, "attn_type_list"),
+            (MINIMAX_LIBRARY, "num_hidden_layers"),
+            (NSA, "num_heads"),
+            (NSA, "head_dim"),
+            (NSA, "block_size"),
         ],
         ids=lambda value: value if isinstance(value, str) else value["model_type"],
     )
@@ -319,7 +296,7 @@ class TestRefusals:
         [
             (without(FLASH, "compress_ratios"), "lacks the key layer_types"),
             (without(LLAMA, "torch_dtype"), "lacks the key dtype"),
-            (without(GEMMA_27B, "torch_dtype"), r"lacks the key text_config\.dtype"),
+            (without(GEMMA_27B, "dtype"), r"lacks the key text_config\.dtype"),
             (FLASH | {"compress_rates": {}}, r"lacks the key compress_rates\.compressed_sparse_attention"),
             (FLASH | {"compress_rates": [4]}, "compress_rates is not an object"),
             (
@@ -349,6 +326,22 @@ class TestRefusals:
             ),
             (GPT_OSS | {"use_bidirectional_attention": True}, "use_bidirectional_attention is set"),
             (GPT_OSS | {"sliding_window": None}, "lacks the key sliding_window"),
+            (text_with(GEMMA4_E2B, num_kv_shared_layers=35), "num_kv_shared_layers is out of range"),
+            (text_with(GEMMA4_E2B, num_kv_shared_layers=31), "leaves a sharing layer without an earlier layer"),
+            (text_with(GEMMA4_E2B, use_bidirectional_attention="all"), "lets later tokens change earlier rows"),
+            (text_with(GEMMA4_E2B, sliding_window=None), r"lacks the key text_config\.sliding_window"),
+            (text_with(GEMMA4_E2B, head_dim=None), r"lacks the key text_config\.head_dim"),
+            (text_with(LLAMA4, attention_chunk_size=None), r"lacks the key text_config\.attention_chunk_size"),
+            (text_with(LLAMA4, no_rope_layers=[1, 0]), "no_rope_layers does not name every layer"),
+            (text_with(LLAMA4, no_rope_layers=[2] * 48), r"no_rope_layers\[0\] is neither 0 nor 1"),
+            (text_with(LLAMA4, layer_types=["sliding_attention"] * 48), r"layer_types\[0\] is no known kind"),
+            (MINIMAX | {"attn_type_list": [0, 1]}, "attn_type_list does not name every layer"),
+            (MINIMAX | {"attn_type_list": [2] * 80}, r"attn_type_list\[0\] is no known kind"),
+            (kimi(full_attn_layers=[0]), r"full_attn_layers\[0\] is no layer, counted from 1"),
+            (kimi(full_attn_layers=[28]), r"full_attn_layers\[0\] is no layer, counted from 1"),
+            (kimi(full_attn_layers=[4, 4]), r"full_attn_layers\[1\] names a layer twice"),
+            (kimi(full_attn_layers=[4]), "kda_layers and full_attn_layers do not name every layer once"),
+            (kimi(short_conv_kernel_size=None), r"lacks the key linear_attn_config\.short_conv_kernel_size"),
             (LLAMA | {"model_type": "lama"}, "model_type is a model type whose cache groups are not known"),
             (LLAMA | {"model_type": 7}, "model_type is not a text"),
             (LLAMA | {"text_config": []}, "text_config is not an object"),
@@ -381,6 +374,46 @@ class TestRefusals:
         with pytest.raises(ProfileError, match=message) as caught:
             derive(config)
         assert "config.json" == caught.value.where.file
+
+    @pytest.mark.parametrize(
+        ("config", "key", "decides"),
+        [
+            (LLAMA | {"attention_chunk_size": 8192}, "attention_chunk_size", "history of local layers restarts"),
+            (LLAMA | {"sliding_window": 4096}, "sliding_window", "how many rows a layer keeps"),
+            (LLAMA | {"num_kv_shared_layers": 8}, "num_kv_shared_layers", "which layers own no rows"),
+            (MISTRAL | {"layer_types": ["full_attention"] * 32}, "layer_types", "kind of attention"),
+            (QWEN2 | {"kv_lora_rank": 512}, "kv_lora_rank", "how large a row is"),
+            (GPT_OSS | {"compress_ratios": [4] * 36}, "compress_ratios", "how many tokens an entry"),
+            (V32 | {"index_topk_freq": 4}, "index_topk_freq", "which layers own no rows or keys"),
+            (FLASH | {"kv_source_layers": [1, 3]}, "kv_source_layers", "which layers own no rows or keys"),
+            (QWEN_NEXT | {"sliding_window": 512}, "sliding_window", "how many rows a layer keeps"),
+            (MINIMAX | {"sliding_window": 512}, "sliding_window", "how many rows a layer keeps"),
+            (KIMI | {"index_topk": 512}, "index_topk", "whether layers keep index keys"),
+            (NSA | {"num_kv_shared_layers": 2}, "num_kv_shared_layers", "which layers own no rows"),
+            (text_with(LLAMA4, sliding_window=512), "text_config.sliding_window", "how many rows a layer keeps"),
+            (text_with(GEMMA4_12B, per_layer_config={"5": {}}), "text_config.per_layer_config", "how large a row"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else value["model_type"],
+    )
+    def test_a_deciding_key_that_is_not_read_is_refused(self, config: dict[str, Any], key: str, decides: str) -> None:
+        """The error names the key and says what it would decide; it is never ignored."""
+        with pytest.raises(ProfileError) as caught:
+            derive(config)
+        assert caught.value.message.startswith(f"{key} decides ")
+        assert decides in caught.value.message
+        assert "config.json" == caught.value.where.file
+
+    @pytest.mark.parametrize("key", sorted(DECIDING_KEYS.keys() - {"layer_types", "use_sliding_window"}))
+    def test_a_deciding_key_that_states_nothing_is_no_fault(self, key: str) -> None:
+        """Null, false, 0 and empty values are what a model without the key has."""
+        for value in (None, False, 0, [], {}):
+            assert derive(LLAMA).groups == derive(LLAMA | {key: value}).groups
+
+    def test_a_window_that_is_switched_off_is_no_fault(self) -> None:
+        """As published files of models without windows have it; one key in an index's layer is no sharing."""
+        off = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
+        assert derive(QWEN_NEXT).groups == derive(QWEN_NEXT | off).groups
+        assert derive(V32).groups == derive(V32 | {"index_topk_freq": 1}).groups
 
     def test_an_unknown_model_type_lists_the_known_ones(self) -> None:
         """The error says what is known and what is closest."""

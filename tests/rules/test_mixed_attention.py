@@ -17,6 +17,7 @@ from hitproof.spec.errors import HitproofError
 from hitproof.spec.profile import OBJECTS
 from hitproof.spec.rulebook import LAYERS, LEVELS, Option, Rulebook
 from hitproof.spec.rulefile import EveryObjectDecl, ObjectDecl
+from tests.models import REPRESENTATIVE
 
 OBJECTS_OF_THE_ARTICLE = {
     "compressed_global": "compressed",
@@ -171,6 +172,19 @@ class TestOnePiece:
         """The shipped profiles exercise all rules."""
         assert set(rulebook.objects) == {group.object for group in groups(rulebook)}
 
+    def test_the_representative_models_bind_what_any_model_binds(self, rulebook: Rulebook) -> None:
+        """Slow tests run for them alone: no check and no option is left to the other models."""
+        bound = {name: bind_rulebook(rulebook, load_profile(name)).groups for name in shipped_profiles()}
+        told = {
+            name: {
+                rule
+                for group in groups
+                for rule in (*(one.rule for one in group.checks), *(one.rule for one in group.options))
+            }
+            for name, groups in bound.items()
+        }
+        assert set().union(*told.values()) == set().union(*(told[name] for name in REPRESENTATIVE))
+
     def test_every_rule_says_why_and_from_where(self, source: RuleSource) -> None:
         """Reasons are sentences, sources name an article, a paper, a design note or a public discussion."""
         for rule, because, origin in reasons(source):
@@ -220,13 +234,13 @@ TURNS = 24
 
 @pytest.mark.parametrize("turn", range(TURNS))
 def test_a_rulebook_that_lacks_a_line_is_whole_or_refused(source: RuleSource, turn: int) -> None:
-    """Whatever is deleted, a typed error with a place is raised or every model binds; nothing else happens."""
+    """Whatever is deleted, a typed error with a place is raised or the models bind; nothing else happens."""
     deleted = 0
     for path in list(paths(source))[turn :: TURNS * 4]:
         changed, _ = source.edited(path, None)
         try:
             rulebook = resolve(changed)
-            for name in shipped_profiles():
+            for name in REPRESENTATIVE:
                 bind_rulebook(rulebook, load_profile(name))
         except HitproofError as error:
             assert error.message, path

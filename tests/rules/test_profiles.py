@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +16,27 @@ from hitproof.spec.errors import HitproofError, MissingFileError, ProfileError, 
 from hitproof.spec.profile import MAX_LAYERS, OBJECTS, Group, Profile
 
 SHEETS = Path(__file__).parents[2].parent / "shared" / "data" / "models"
-SHIPPED = ["deepseek-v4-flash", "gemma-3-27b", "qwen3-next-80b-a3b"]
+SHIPPED = [
+    "deepseek-v3.2",
+    "deepseek-v4-flash",
+    "deepseek-v4-pro",
+    "gemma-3-1b",
+    "gemma-3-27b",
+    "gemma-3-4b",
+    "gemma-4-12b",
+    "gemma-4-26b-a4b",
+    "gemma-4-e2b",
+    "gpt-oss-120b",
+    "gpt-oss-20b",
+    "kimi-linear-48b-a3b",
+    "llama-4-scout",
+    "minimax-text-01",
+    "nsa-reference",
+    "qwen3-next-80b-a3b",
+]
+
+# One of these groups holds what a layer's attention reads of single tokens; other objects stand beside it.
+OF_EACH_LAYER = ("full_kv", "uncompressed_tail", "recurrent_state")
 
 WITHOUT_BYTES = ("window_boundary", "demoted_prefix")
 
@@ -39,11 +61,20 @@ def broken(text: str, old: str, new: str, folder: Path) -> Path:
     return path
 
 
+N = r"(\d{1,3}(?:,\d{3})*)"
+"""A number with commas, as a pattern."""
+
+
+def number(text: str) -> int:
+    """A number with commas."""
+    return int(text.replace(",", ""))
+
+
 class TestShipped:
     """The profiles in the package."""
 
     def test_the_list_is_sorted_and_complete(self) -> None:
-        """Three models come with the package."""
+        """Sixteen models come with the package."""
         assert SHIPPED == shipped_profiles()
 
     @pytest.mark.parametrize("name", SHIPPED)
@@ -61,12 +92,39 @@ class TestShipped:
                 assert constants["stride"] % constants["alignment"] == 0, group.id
 
     def test_one_object_has_the_same_constants_in_every_model(self) -> None:
-        """Which constants an object has does not depend on the model."""
+        """Which constants an object has does not depend on the model, but for those with an absent meaning."""
         names: dict[str, set[frozenset[str]]] = {}
         for profile in map(load_profile, SHIPPED):
             for group in profile.groups:
-                names.setdefault(group.object, set()).add(frozenset(profile.constants_of(group)))
+                stated = frozenset(profile.constants_of(group)) - {"chunk", "media_ahead"}
+                names.setdefault(group.object, set()).add(stated)
         assert all(len(each) == 1 for each in names.values()), names
+
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_every_layer_is_covered_once(self, name: str) -> None:
+        """As owner or consumer of one group of rows or states; every group that owns bytes says how they add up."""
+        profile = load_profile(name)
+        covered = [
+            layer
+            for group in profile.groups
+            if group.object in OF_EACH_LAYER
+            for layer in (*group.layers, *group.consumers)
+        ]
+        assert list(range(profile.layers)) == sorted(covered)
+        assert all(group.note for group in profile.groups)
+
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_notes_add_up(self, name: str) -> None:
+        """Bytes of one layer, times layers, are the bytes of all; a page is a multiple of its rows."""
+        for group in load_profile(name).groups:
+            if group.object in WITHOUT_BYTES:
+                continue
+            size, layers, total = map(number, re.findall(rf"= {N} B, x {N} layers = {N}", group.note)[0])
+            assert (len(group.layers), size * layers) == (layers, total), group.id
+            assert total == group.constants.get("row_bytes", group.constants.get("state_bytes")), group.id
+            for rows, row, raw, padded in re.findall(rf"page {N} x {N} = {N}(?:, padded to {N})?", group.note):
+                assert (size, number(rows) * size) == (number(row), number(raw)), group.id
+                assert number(padded or raw) == group.constants["stride"], group.id
 
     def test_v4_flash_bytes_are_those_of_the_published_layouts(self) -> None:
         """Row bytes and padded pages equal the sums made by hand."""
@@ -99,19 +157,6 @@ class TestShipped:
             "hca_state": {"entries": "hca_entries"},
         } == peers
 
-    @pytest.mark.parametrize(
-        ("name", "field", "warmable"),
-        [
-            ("deepseek-v4-flash", 127 * 43, True),
-            ("gemma-3-27b", 1023 * 52, True),
-            ("qwen3-next-80b-a3b", 0, False),
-        ],
-    )
-    def test_warm_up_is_bounded_by_stacked_windows(self, name: str, field: int, warmable: bool) -> None:
-        """The receptive field is (W - 1) tokens a windowed layer; a recurrent layer forbids a warm-up."""
-        constants = load_profile(name).constants
-        assert (field, warmable) == (constants["receptive_field"], constants["warmable"])
-
     def test_gemma_and_qwen_bytes_follow_from_their_heads(self) -> None:
         """Keys and values in bfloat16; the recurrent state is 524,288 float32 and 24,576 bfloat16 a layer."""
         gemma, qwen = load_profile("gemma-3-27b"), load_profile("qwen3-next-80b-a3b")
@@ -121,44 +166,119 @@ class TestShipped:
         assert (524_288 * 4 + 24_576 * 2) * 36 == qwen.group("linear").constants["state_bytes"]
 
 
+# What each kind of a sheet's layers becomes: groups by object, and constants by the sheet's name for them.
+KINDS: dict[str, list[tuple[str, dict[str, str]]]] = {
+    "full": [("full_kv", {})],
+    "full_latent": [("full_kv", {})],
+    "sliding_window": [("uncompressed_tail", {"window": "window"}), ("window_boundary", {"window": "window"})],
+    "chunked_local": [("uncompressed_tail", {"chunk": "chunk", "window": "chunk"})],
+    "compressed_sparse": [
+        ("compressed_global", {"ratio": "compress_ratio"}),
+        ("routing_index", {"ratio": "compress_ratio", "top_k": "index_topk"}),
+        ("compressor_state", {"ratio": "compress_ratio"}),
+    ],
+    "compressed_dense": [
+        ("compressed_global", {"ratio": "compress_ratio"}),
+        ("compressor_state", {"ratio": "compress_ratio"}),
+    ],
+    "compressed_sparse_window": [("full_kv", {}), ("compressed_global", {"ratio": "compress_ratio"})],
+    "recurrent_state": [("recurrent_state", {})],
+}
+
+
+def same(told: list[int], held: set[int], object_name: str) -> bool:
+    """The layers agree; windows of several kinds of layers may be in one group."""
+    return set(told) <= held if object_name in ("uncompressed_tail", "window_boundary") else set(told) == held
+
+
+def sheet_of(name: str) -> dict[str, Any]:
+    """The facts of a model."""
+    sheet: dict[str, Any] = yaml.safe_load((SHEETS / f"{name}.yaml").read_text("utf-8"))
+    return sheet
+
+
 @pytest.mark.skipif(not SHEETS.is_dir(), reason="the model sheets are not beside this repository")
 class TestAgainstSheets:
-    """Layers and windows, read independently from the model sheets."""
+    """Layers, geometry and sizes, read independently from the model sheets."""
 
-    @pytest.mark.parametrize(
-        ("name", "sheet_group", "group_id", "constants"),
-        [
-            ("deepseek-v4-flash", "csa", "csa_entries", {"ratio": "compress_ratio"}),
-            ("deepseek-v4-flash", "csa", "csa_index", {"ratio": "compress_ratio", "top_k": "index_topk"}),
-            ("deepseek-v4-flash", "csa", "csa_state", {"ratio": "compress_ratio"}),
-            ("deepseek-v4-flash", "csa", "csa_index_state", {"ratio": "compress_ratio"}),
-            ("deepseek-v4-flash", "hca", "hca_entries", {"ratio": "compress_ratio"}),
-            ("deepseek-v4-flash", "hca", "hca_state", {"ratio": "compress_ratio"}),
-            ("gemma-3-27b", "sliding", "window", {"window": "window"}),
-            ("gemma-3-27b", "sliding", "window_boundary", {"window": "window"}),
-            ("gemma-3-27b", "full", "full", {}),
-            ("qwen3-next-80b-a3b", "linear", "linear", {}),
-            ("qwen3-next-80b-a3b", "full", "full", {}),
-        ],
-    )
-    def test_layers_and_geometry_agree(
-        self, name: str, sheet_group: str, group_id: str, constants: dict[str, str]
-    ) -> None:
-        """A group covers the layers that the sheet gives, with its window, ratio and top-k."""
-        sheet = yaml.safe_load((SHEETS / f"{name}.yaml").read_text("utf-8"))
-        told = next(each for each in sheet["cache_groups"] if each["id"] == sheet_group)
-        profile = load_profile(name)
-        group = profile.group(group_id)
+    def test_every_sheet_has_its_profile(self) -> None:
+        """And no profile goes without a sheet."""
+        assert SHIPPED == sorted(path.stem for path in SHEETS.glob("*.yaml"))
+
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_layers_and_geometry_agree(self, name: str) -> None:
+        """Each kind of layer has its groups, over the sheet's layers, with its window, chunk, ratio and top-k."""
+        sheet, profile = sheet_of(name), load_profile(name)
         assert sheet["num_layers"] == profile.layers
-        assert told["layers"] == list(group.layers)
-        assert {ours: told[theirs] for ours, theirs in constants.items()} == {
-            ours: group.constants[ours] for ours in constants
-        }
+        for told in sheet["cache_groups"]:
+            for object_name, constants in KINDS[told["kind"]]:
+                found = [
+                    group
+                    for group in profile.groups
+                    if group.object == object_name
+                    and same(told["layers"], {*group.layers, *group.consumers}, object_name)
+                ]
+                assert found, (told["id"], object_name)
+                for group in found:
+                    stated = {ours: group.constants[ours] for ours in constants}
+                    assert {ours: told[theirs] for ours, theirs in constants.items()} == stated, group.id
 
-    def test_every_v4_layer_keeps_the_window(self) -> None:
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_layers_that_share_are_consumers(self, name: str) -> None:
+        """The last layers, as many as the sheet says; everywhere else there are none."""
+        sheet, profile = sheet_of(name), load_profile(name)
+        first = sheet["num_layers"] - sheet.get("num_kv_shared_layers", 0)
+        rows = [group for group in profile.groups if group.object in OF_EACH_LAYER]
+        assert list(range(first, sheet["num_layers"])) == sorted(one for group in rows for one in group.consumers)
+
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_warm_up_is_bounded_by_stacked_windows(self, name: str) -> None:
+        """W - 1 tokens a windowed layer, one token less than a chunk, nothing else; no state can be warmed up."""
+        kinds = sheet_of(name)["cache_groups"]
+        windows = sum(
+            (told["window"] - 1) * told["layer_count"]
+            for told in kinds
+            if told["kind"] in ("sliding_window", "compressed_sparse", "compressed_dense")
+        )
+        chunks = max((told["chunk"] - 1 for told in kinds if told["kind"] == "chunked_local"), default=0)
+        recurrent = any(told["kind"] == "recurrent_state" for told in kinds)
+        constants = load_profile(name).constants
+        assert (windows or chunks, not recurrent) == (constants["receptive_field"], constants["warmable"])
+
+    @pytest.mark.parametrize("name", SHIPPED)
+    def test_element_counts_agree(self, name: str) -> None:
+        """Rows are the sheet's elements in two bytes each; states in four, their convolutions in two."""
+        sheet, profile = sheet_of(name), load_profile(name)
+        for told in sheet["cache_groups"]:
+            owners = {
+                (group.object, sizes[0]): group.constants[sizes[0]] / len(group.layers)
+                for group in profile.groups
+                for sizes in (("row_bytes",), ("state_bytes",))
+                if set(group.layers) <= set(told["layers"]) and sizes[0] in group.constants
+            }
+            rows = told.get("elements_per_token_per_layer", told.get("raw_elements_per_token_per_layer"))
+            object_name = KINDS[told["kind"]][0][0]
+            if rows is not None:
+                assert 2 * rows == owners[object_name, "row_bytes"], told["id"]
+            if "compressed_elements_per_block" in told:
+                assert 2 * told["compressed_elements_per_block"] == owners["compressed_global", "row_bytes"]
+            if "state_elements_per_layer" in told:
+                convolution = 2 * told.get("conv_state_elements_per_layer", 0)
+                assert 4 * told["state_elements_per_layer"] + convolution == owners[object_name, "state_bytes"]
+            if "index_elements_per_compressed_entry" in told:
+                # One byte an element, and a scale of 4 bytes for 128 of them.
+                elements = told["index_elements_per_compressed_entry"]
+                assert elements + elements // 32 == owners["routing_index", "row_bytes"]
+        for side in sheet.get("side_caches", ()):
+            index = profile.group("index")
+            assert (side["topk"], sheet["num_layers"]) == (index.constants["top_k"], len(index.layers))
+            elements = side["elements_per_token_per_layer"]
+            assert (elements + elements // 32) * len(index.layers) == index.constants["row_bytes"]
+
+    @pytest.mark.parametrize("name", ["deepseek-v4-flash", "deepseek-v4-pro"])
+    def test_every_v4_layer_keeps_the_window(self, name: str) -> None:
         """The sheet gives each kind of layer the same window; ours is one group over all of them."""
-        sheet = yaml.safe_load((SHEETS / "deepseek-v4-flash.yaml").read_text("utf-8"))
-        window = load_profile("deepseek-v4-flash").group("window")
+        sheet, window = sheet_of(name), load_profile(name).group("window")
         assert sorted(layer for each in sheet["cache_groups"] for layer in each["layers"]) == list(window.layers)
         assert {each["window"] for each in sheet["cache_groups"]} == {window.constants["window"]}
 
@@ -233,6 +353,7 @@ def profiles(draw: st.DrawFn) -> Profile:
             "id": group_id,
             "object": draw(st.sampled_from(OBJECTS)),
             "layers": draw(st.lists(st.integers(0, 99), min_size=1, max_size=9, unique=True)),
+            "consumers": [100 + 10 * len(groups) + one for one in draw(st.sets(st.integers(0, 9), max_size=4))],
             "constants": draw(_CONSTANTS),
             "peers": draw(st.dictionaries(_NAMES, st.sampled_from(earlier), max_size=2)) if earlier else {},
             "note": draw(_PROSE),
@@ -241,7 +362,7 @@ def profiles(draw: st.DrawFn) -> Profile:
     return Profile(
         profile=draw(st.from_regex(r"[a-z][a-z0-9]{0,5}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)),
         title=draw(_PROSE),
-        layers=draw(st.integers(100, MAX_LAYERS)),
+        layers=draw(st.integers(140, MAX_LAYERS)),
         sources=tuple(draw(st.lists(_PROSE, max_size=3))),
         verified_against_checkpoint=draw(st.booleans()),
         constants=draw(_CONSTANTS),

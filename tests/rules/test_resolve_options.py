@@ -90,7 +90,7 @@ class TestOptions:
     Slip(
         "unknown check in mends",
         FULL,
-        "mends: [covers_prefix]",
+        "mends: [sealed, covers_prefix]",
         "mends: [¶cover_prefix, bytes_whole]",
         ReferenceNameError,
         rule="full_kv/fill_young_end",
@@ -100,8 +100,8 @@ class TestOptions:
     Slip(
         "check of another object in mends",
         FULL,
-        "mends: [covers_prefix]",
-        "mends: [covers_prefix, ¶covers_window]",
+        "mends: [sealed, covers_prefix]",
+        "mends: [sealed, covers_prefix, ¶covers_window]",
         ReferenceNameError,
         rule="full_kv/fill_young_end",
         got="covers_window",
@@ -109,8 +109,8 @@ class TestOptions:
     Slip(
         "unknown check in inherited mends",
         EVERY,
-        "mends: [encoding_matches, scale_matches]",
-        "mends: [encoding_matches, ¶scales_match]",
+        "mends: [sealed, encoding_matches, scale_matches]",
+        "mends: [sealed, encoding_matches, ¶scales_match]",
         ReferenceNameError,
         rule="full_kv/requantize",
         got="scales_match",
@@ -119,7 +119,7 @@ class TestOptions:
     Slip(
         "identity in mends",
         FULL,
-        "mends: [covers_prefix]",
+        "mends: [sealed, covers_prefix]",
         "mends: ¶[covers_prefix, same_salt]",
         SchemaError,
         rule="full_kv/fill_young_end",
@@ -200,8 +200,8 @@ class TestOptions:
     Slip(
         "repair that makes another object",
         FULL,
-        "repair: tail_fill\n        mends: [covers_prefix]\n        consumes: [self, inputs]",
-        "repair: ¶recompress\n        mends: [covers_prefix]\n        consumes: [inputs]",
+        "repair: tail_fill\n        mends: [sealed, covers_prefix]\n        consumes: [self, inputs]",
+        "repair: ¶recompress\n        mends: [sealed, covers_prefix]\n        consumes: [inputs]",
         SchemaError,
         rule="full_kv/fill_young_end",
         got="recompress",

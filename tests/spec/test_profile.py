@@ -93,6 +93,8 @@ class TestGroup:
             {"id": ""},
             {"id": "a" * 65},
             {"layers": []},
+            {"consumers": [0, 0]},
+            {"consumers": 1},
             {"peers": {"self": "g"}},
             {"peers": {"length": "g"}},
             {"peers": {"is": "g"}},
@@ -135,6 +137,16 @@ class TestProfile:
         [
             ([group("a"), group("a")], "group 'a' stands twice"),
             ([group("a", layers=["0-2"])], "group 'a' names a layer that the model does not have"),
+            ([group("a", consumers=[2])], "group 'a' names a layer that the model does not have"),
+            ([group("a", consumers=[1])], "layer 1 is a consumer of group 'a' and belongs to group 'a' too"),
+            (
+                [group("a", layers=[0], consumers=[1]), group("b", layers=[1])],
+                "layer 1 is a consumer of group 'a' and belongs to group 'b' too",
+            ),
+            (
+                [group("a", layers=[0], consumers=[1]), group("b", layers=[0], consumers=[1])],
+                "layer 1 is a consumer of group 'a' and belongs to group 'b' too",
+            ),
             ([group("a", peers={"kv": "b"})], "peer 'kv' of group 'a' refers to no group"),
             ([group("a", peers={"kv": "a"})], "peers form a circle: a -> a"),
             (
@@ -155,6 +167,8 @@ class TestProfile:
             {"profile": "tiny_one"},
             {"profile": "../tiny"},
             {"profile": "-tiny"},
+            {"profile": "tiny.yaml"},
+            {"profile": "tiny..2"},
             {"layers": 0},
             {"layers": True},
             {"layers": "2"},
@@ -180,6 +194,19 @@ class TestProfile:
         )
         assert {"ranks": 2, "warmable": True, "layer_count": 2} == tiny.constants_of("a")
         assert {"ranks": 1, "warmable": True, "layer_count": 1} == tiny.constants_of(tiny.group("b"))
+
+    def test_consumers_own_no_bytes(self) -> None:
+        """They are not counted as layers, and may own or read another object's data."""
+        tiny = profile(
+            group("a", layers=[0], consumers=[1]),
+            group("b", object="routing_index", layers=[1], consumers=[0]),
+        )
+        assert (1, 1) == tuple(tiny.constants_of(name)["layer_count"] for name in ("a", "b"))
+        assert ((1,), (0,)) == tuple(member.consumers for member in tiny.groups)
+
+    def test_a_name_may_carry_a_version(self) -> None:
+        """A point stands before a number and nowhere else, so that no name looks like that of a file."""
+        assert "tiny-3.2" == profile(group("a"), profile="tiny-3.2").name
 
     def test_peers_come_before_those_who_read_them(self) -> None:
         """The order of evaluation puts each group after its peers."""

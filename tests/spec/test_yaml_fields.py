@@ -28,13 +28,6 @@ class TestExpectations:
         [
             (yaml_fields.expect_text, "word", "word"),
             (yaml_fields.expect_text, "'7'", "7"),
-            (yaml_fields.expect_expression, "0", "0"),
-            (yaml_fields.expect_expression, "true", "true"),
-            (yaml_fields.expect_expression, '"max(0, x)"', "max(0, x)"),
-            (yaml_fields.expect_int, "0x10", 16),
-            (yaml_fields.expect_number, "1.5", 1.5),
-            (yaml_fields.expect_number, "3", 3),
-            (yaml_fields.expect_bool, "true", True),
             (yaml_fields.expect_text_list, "[a, no]", ("a", "no")),
         ],
     )
@@ -49,14 +42,6 @@ class TestExpectations:
             (yaml_fields.expect_text, "", "nothing", "text"),
             (yaml_fields.expect_text, "' '", '" "', "text"),
             (yaml_fields.expect_text, "[a]", "a list", "text"),
-            (yaml_fields.expect_expression, "{a: 1}", "a mapping", "an expression"),
-            (yaml_fields.expect_expression, "~", "nothing", "an expression"),
-            (yaml_fields.expect_int, "true", "true", "a whole number"),
-            (yaml_fields.expect_int, "1.0", "1.0", "a whole number"),
-            (yaml_fields.expect_int, "'7'", '"7"', "a whole number"),
-            (yaml_fields.expect_number, "false", "false", "a number"),
-            (yaml_fields.expect_bool, "yes", "yes", "true or false"),
-            (yaml_fields.expect_bool, "1", "1", "true or false"),
             (yaml_fields.expect_list, "a", "a", "a list"),
             (yaml_fields.expect_mapping, "[a]", "a list", "a mapping"),
         ],
@@ -74,29 +59,6 @@ class TestExpectations:
         with pytest.raises(SchemaError, match="an item of mends") as caught:
             yaml_fields.expect_text_list(entry("k: [a, 7]", "k")[1], "mends")
         assert Position("f.yaml", 1, 8) == caught.value.where
-
-    @pytest.mark.parametrize(
-        ("text", "expected"), [("0", "at least 1 and at most 9"), ("10", "at least 1 and at most 9")]
-    )
-    def test_a_number_outside_its_bounds_is_refused(self, text: str, expected: str) -> None:
-        """Both bounds are told."""
-        with pytest.raises(SchemaError, match="out of range") as caught:
-            yaml_fields.expect_int(entry(f"k: {text}", "k")[1], "k", low=1, high=9)
-        assert expected == caught.value.expected
-
-    @pytest.mark.parametrize("text", ["1_000", "'7'"])
-    def test_a_number_in_disguise_gets_a_hint(self, text: str) -> None:
-        """Underscores and quotes make text of a number."""
-        with pytest.raises(SchemaError, match="without quotes or underscores"):
-            yaml_fields.expect_int(entry(f"k: {text}", "k")[1], "k")
-
-    def test_a_choice_suggests_the_closest_word(self) -> None:
-        """A slip of the pen is told from an unknown word."""
-        levels = ("in_place", "intra_layer", "full_recompute")
-        assert "in_place" == yaml_fields.expect_choice(entry("k: in_place", "k")[1], "level", levels)
-        with pytest.raises(SchemaError, match="did you mean `in_place`") as caught:
-            yaml_fields.expect_choice(entry("k: inplace", "k")[1], "level", levels, "tail/fill")
-        assert "one of in_place, intra_layer, full_recompute" == caught.value.expected
 
     def test_a_suggestion_lists_what_is_known_when_nothing_is_close(self) -> None:
         """Also for a name that is too long to compare, and for no known names at all."""

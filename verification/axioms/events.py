@@ -67,7 +67,6 @@ def physically(
     match step.transition.id:
         case (
             "append"
-            | "unseal"
             | "demote_begin"
             | "promote_begin"
             | "quarantine"
@@ -78,13 +77,16 @@ def physically(
         ):
             # Nothing is written, or only rows that no key names yet; a rollback abandons rows and writes none.
             return before, []
+        case "unseal":
+            # From here on the owner may write.
+            return before.but(closed=false), []
         case "allocate":
             return after.but(pool=pool), []
         case "abort" | "transfer_failed" | "evict" | "discard":
             return after, []
         case "commit":
             written = after.but(committed=true, device=true, mine=true, mapped=true, intact=true, ring_still=true)
-            written = written.but(written=after["fingerprint"], pool=before["pool"])
+            written = written.but(written=after["fingerprint"], pool=before["pool"], closed=true)
             return written, _reported(model, step, written, assumptions)
         case "roll_window":
             rolled = before.but(
@@ -96,6 +98,7 @@ def physically(
                 fingerprint=after["fingerprint"],
                 intact=true,
                 ring_still=true,
+                closed=false,
             )
             return rolled, _reported(model, step, rolled, assumptions)
         case "demote_end" | "spill":
@@ -107,13 +110,16 @@ def physically(
                 mine=true,
                 mapped=true,
                 address=after["address"],
+                offset=after["offset"],
                 stride=after["stride"],
                 pool=pool,
                 **new_bytes,
             )
-            return moved, _measured(step, moved, ("address", "stride"))
+            return moved, _measured(step, moved, ("address", "offset", "stride"))
         case "defragment":
-            moved = before.but(mine=true, mapped=true, address=after["address"], **new_bytes)
+            # Rows are moved to the front of their new block.
+            front = z3.IntVal(0, ctx=ctx)
+            moved = before.but(mine=true, mapped=true, address=after["address"], offset=front, **new_bytes)
             return moved, _measured(step, moved, ("address",))
         case "remap_rows":
             mapped = before.but(kv_generation=after["kv_generation"])
@@ -143,7 +149,8 @@ def _reported(model: GroupModel, step: Step, truth: Truth, assumptions: frozense
         if name in facts:
             said.append(z3.Implies(post(name).known, conclusion(post(name).value)))
 
-    for name in (*IDENTITY, *READABLE, *VERSIONS, "bytes", "address", "stride", "kv_generation"):
+    places = ("address", "offset", "stride")
+    for name in (*IDENTITY, *READABLE, *VERSIONS, *places, "bytes", "kv_generation", "media_from"):
         tell(name, lambda value, name=name: value == truth[name])
     tell("start", lambda value: z3.And(truth["lo"] <= value, truth["origin"] == value))
     tell("end", lambda value: value <= truth["hi"])

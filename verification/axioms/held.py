@@ -84,13 +84,15 @@ def _byte_parts(model: GroupModel, truth: Truth, same: Any) -> list[tuple[str, A
         ("written_generation", truth["mine"]),
         ("mapped_generation", truth["mapped"]),
         ("measured", truth["intact"]),
+        # What its owner may still write need not be there any more when a later query reads it.
+        ("sealed", truth["closed"]),
         ("pool_epoch", z3.And(pool.known, truth["pool"] == pool.value)),
         ("exactness", z3.Or(truth["exact"], z3.And(allows.known, allows.value))),
         same("layout", model.kernel("layout")),
         same("kernel_version", model.kernel("version")),
         same("encoding", model.kernel("encoding")),
         same("shard", model.kernel("shard")),
-        ("address", truth["address"] % alignment == 0),
+        ("address", (truth["address"] + truth["offset"]) % alignment == 0),
         ("stride", truth["stride"] % alignment == 0),
     ]
     if constants.get("scaled"):

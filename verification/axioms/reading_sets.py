@@ -1,8 +1,13 @@
 """Which stored positions a query reads: written from the models' papers, never from a rulebook.
 
 Sources: sliding windows count the query itself, as in Gemma 3 (arXiv 2503.19786) and in the reference caches that keep
-W - 1 older rows; compression ratios, overlap and compressor rows are those of DeepSeek-V4 (arXiv 2606.19348); recurrent
-state is that of gated delta networks (arXiv 2412.06464), which has no position that could be read apart.
+W - 1 older rows; chunked layers see the keys whose position gives the same quotient by the chunk as the query's, as in
+the local layers of Llama 4; compression ratios, overlap and compressor rows are those of DeepSeek-V4 (arXiv
+2606.19348). Native sparse attention (arXiv 2502.11089) reads an entry of each block that is complete, rows of whichever
+blocks score best, which may be any, and a window of the same rows: so all raw rows are read, and entries up to the last
+complete block. Recurrent state is that of gated delta networks (arXiv 2412.06464), of Kimi Delta Attention (arXiv
+2510.26692) and of lightning attention (arXiv 2501.08313), which have no position that could be read apart. A layer that
+shares another layer's keys and values reads what the owner's own query reads: the same positions.
 """
 
 from __future__ import annotations
@@ -35,12 +40,13 @@ def reads(kind: str, constants: Mapping[str, int | bool], length: Any, position:
     match kind:
         case "full_kv":
             return z3.And(*inside)
-        case "uncompressed_tail" if "chunk" in constants:
-            # History restarts at every multiple of the chunk; a query opens its chunk anew.
-            return z3.And(*inside, position >= length - length % int(constants["chunk"]))
         case "uncompressed_tail":
             # The query at `length` is the last of its own window: W - 1 older rows.
-            return z3.And(*inside, position > length - int(constants["window"]))
+            seen = position > length - int(constants["window"])
+            if "chunk" in constants:
+                # In chunked layers history restarts at every multiple of the chunk; a query there opens its chunk anew.
+                seen = z3.And(seen, position >= length - length % int(constants["chunk"]))
+            return z3.And(*inside, seen)
         case "compressed_global" | "routing_index":
             ratio = int(constants["ratio"])
             return z3.And(*inside, position < length - length % ratio)

@@ -2,7 +2,8 @@
 
 Sources: article section 4.3; DeepSeek-V4 (arXiv 2606.19348): compressors and indexer pool projections of the layers'
 inputs, not raw keys and values, so no entry or key can be made from what it stands for. A forward pass needs tokens and
-media, and as warm-up also the exact history of all other layers over a prefix longer than the receptive field.
+media, and as warm-up also the exact history of all other layers over a prefix longer than the receptive field. Stacked
+chunked layers reach no further back than to the start of the chunk, less than one chunk.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ def repaired(
     pool = world.shared("runtime.pool_epoch").value
     fresh = Truth.fresh(ctx, f"{model.own.prefix}{option.id}.after.")
     kernel = {name: model.kernel("version" if name == "kernel_version" else name).value for name in READABLE}
-    place = {name: post(name).value for name in ("address", "stride")}
+    place = {name: post(name).value for name in ("address", "offset", "stride")}
     # A writing repair measures its own output in the same pass and fails where it cannot: what is left is whole.
-    seal = {"intact": true, "mine": true, "mapped": true, "device": true}
+    seal = {"intact": true, "mine": true, "mapped": true, "device": true, "closed": true}
     same_print = {"fingerprint": before["written"]}
     # What is written goes into a private copy: a block of the current pool, published when the plan ends well.
     copied = {**seal, **same_print, **place, "pool": pool}
@@ -146,6 +147,10 @@ def _rebuilt(
         warmable = z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx)
         allows = request("request.allows_approximate")
         exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
+        if model.group.constants.get("media_ahead"):
+            # Rows of a picture depend on its later tokens, which a pass that ends inside of it does not run.
+            media_from = request("request.media_from")
+            exact = z3.And(exact, media_from.known, world.length <= media_from.value)
         needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx)]
     versions = {
         "compressor_version": "compressor_version",
@@ -183,7 +188,7 @@ def _rebuilt(
 def _identity(model: GroupModel, post: Post) -> dict[str, Any]:
     """Identity of newly made content: the request's. Where it ends before any media item, it suits whatever media."""
     own = {name: model.world.shared(f"request.{name}").value for name in IDENTITY}
-    return {**own, "media": post("media").value}
+    return {**own, "media": post("media").value, "media_from": post("media_from").value}
 
 
 def _wanted(model: GroupModel) -> tuple[Any, Any]:

@@ -13,14 +13,15 @@ import z3
 
 from hitproof.verification.axioms.reading_sets import POSITIONAL, STATEFUL
 from hitproof.verification.model import GroupModel
+from hitproof.verification.terms import all_of, implies
 
 __all__ = ["Truth", "fingerprints", "truthful"]
 
 SOURCE = "layer_inputs"
 IDENTITY = ("weights", "attention_config", "adapter", "media", "salt")
 READABLE = ("layout", "kernel_version", "encoding", "scale_version", "v_layout", "shard")
-NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "stride", "pool", "kv_generation")
-BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still")
+NUMBERS = ("lo", "hi", "agree", "bytes", "origin", "address", "offset", "stride", "pool", "kv_generation", "media_from")
+BOOLEANS = ("committed", "device", "mine", "mapped", "intact", "exact", "ring_still", "closed")
 VERSIONS = (
     "boundary_version",
     "compressor_version",
@@ -40,7 +41,9 @@ class Truth:
     """Ghost values of one segment, by name; `fingerprint` is of the bytes now, `written` of the bytes at commit.
 
     `lo`, `hi`: tokens whose rows are really there. `agree`: leading tokens of the key path that are the request's.
-    `origin`: the token of the first row. `states`: lengths for which a whole state exists.
+    `origin`: the token of the first row, which lies `offset` bytes behind the block's address. `states`: lengths for
+    which a whole state exists. `media_from`: the first token of a media item on the key path.
+    `closed`: nobody will write into its block any more.
     """
 
     values: dict[str, Any]
@@ -92,7 +95,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
 
     def say(label: str, premise: Any, needs: tuple[str, ...], conclusion: Any) -> None:
         known = [own(name).known for name in needs]
-        clauses.append((label, z3.Implies(z3.And(premise, *known), conclusion)))
+        clauses.append((label, implies(all_of([premise, *known], always), conclusion)))
 
     def fact(name: str) -> Any:
         return own(name).value
@@ -107,6 +110,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
         )
     for name in IDENTITY:
         say(name, alive, (name,), truth[name] == fact(name))
+    say("media_from", alive, ("media_from",), truth["media_from"] == fact("media_from"))
     say("matched", alive, ("matched",), fact("matched") <= truth["agree"])
     for name in VERSIONS:
         if name in facts:
@@ -127,10 +131,12 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
             z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]),
         )
         say("no_future_mapping", always, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
+        say("sealed", alive, ("sealed",), z3.Implies(fact("sealed"), truth["closed"]))
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
         say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))
         say("address", on_block, ("address",), truth["address"] == fact("address"))
+        say("offset", on_block, ("offset",), truth["offset"] == fact("offset"))
         say("stride", on_block, ("stride",), truth["stride"] == fact("stride"))
         # A block belongs to the pool that gave it out, from the allocation on.
         placed = z3.Or(on_block, form == model.world.enums.member(facts["form"].type, "pending"))

@@ -6,33 +6,36 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup
+from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import Literal
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import SOURCES
 from hitproof.verification.decode import decode_scenario, small
-from hitproof.verification.model import World
+from hitproof.verification.model import GroupModel, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 
 __all__ = ["CLAIM"]
 
 
+def parts(bound: BoundRulebook) -> list[Part]:
+    """One a group."""
+    groups = [group for group in bound.groups if group.rules.mandatory]
+    return each_group(groups, "checks", "options", constants=("row_tokens",))
+
+
 def prove(run: Run) -> None:
     """At length 0 nothing is read, and what recomputes from there has its sources whenever it claims to apply."""
-    for group in run.bound.groups:
-        if not group.rules.mandatory:
-            continue
-        _nothing_is_read_at_zero(run, group)
-        _recompute_has_sources(run, group)
-        _refusal_is_possible(run, group)
-        if run.done:
-            return
-    run.covered.append("every group falls back to length 0, and forward has its tokens and media")
+    model = World(run.bound).group(run.group.id)
+    run.count += 1
+    _nothing_is_read_at_zero(run, model)
+    _recompute_has_sources(run, model)
+    if not run.done:
+        _refusal_is_possible(run, model)
 
 
-def _nothing_is_read_at_zero(run: Run, group: BoundGroup) -> None:
-    world = World(run.bound)
-    model = world.group(group.id)
+def _nothing_is_read_at_zero(run: Run, model: GroupModel) -> None:
+    world, group = model.world, model.group
     premise = [world.length == 0, *world.usual()]
     needed = model.needed()
     found = run.must_not(world.ctx, [*premise, needed, *world.domains()], f"{group.id}: nothing is read at 0")
@@ -45,10 +48,9 @@ def _nothing_is_read_at_zero(run: Run, group: BoundGroup) -> None:
         )
 
 
-def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
+def _recompute_has_sources(run: Run, model: GroupModel) -> None:
     """Whoever has the sources may recompute; whoever may recompute has the sources."""
-    world = World(run.bound)
-    model = world.group(group.id)
+    world, group = model.world, model.group
     option = group.recompute
     if option is None:
         run.fail(
@@ -58,7 +60,7 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
             None,
         )
         return
-    facts = {name: world.shared(f"request.has_{name}") for name in SOURCES["forward"] if name in ("tokens", "media")}
+    facts = {name: world.shared(f"request.has_{name}") for name in ("media", "tokens") if name in SOURCES["forward"]}
     have = z3.And([z3.And(fact.known, fact.value) for fact in facts.values()])
     applies = model.dual(option.when).T
     base = [*world.usual(), *(fact.known for fact in facts.values())]
@@ -71,7 +73,10 @@ def _recompute_has_sources(run: Run, group: BoundGroup) -> None:
             _at_zero(run, world, stuck.model, "refuse", "recompute does not apply although its sources are at hand"),
         )
         return
-    wishes = [*small(world), *(z3.Or(z3.Not(f.known), f.value) for n, f in sorted(facts.items()) if n == "tokens")]
+
+    def wishes() -> list[Any]:
+        return [*small(world), *(z3.Or(z3.Not(f.known), f.value) for n, f in sorted(facts.items()) if n == "tokens")]
+
     lies = run.must_not(
         world.ctx, [*base, applies, z3.Not(have), *world.domains()], f"{group.id}: sources exist", soft=wishes
     )
@@ -92,12 +97,11 @@ def _at_zero(run: Run, world: World, found: Any, verdict: Any, title: str) -> An
     )
 
 
-def _refusal_is_possible(run: Run, group: BoundGroup) -> None:
+def _refusal_is_possible(run: Run, model: GroupModel) -> None:
     """The premise: identity matches, yet some check fails and nothing mends it; only the length can fall."""
-    if run.witness is not None or (isinstance(group.needed, Literal) and not group.needed.value):
+    world, group = model.world, model.group
+    if isinstance(group.needed, Literal) and not group.needed.value:
         return
-    world = World(run.bound)
-    model = world.group(group.id)
     stuck = [z3.Not(model.applies(option)) for option in group.options]
     premise = [model.identity(), z3.Not(model.accepted()), *stuck, world.length > 0, *world.usual()]
     if run.must(world.ctx, [*premise, *world.domains()], f"{group.id}: witness") is not None:
@@ -111,4 +115,6 @@ CLAIM = Claim(
     method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass",
     assumptions=("a request's claim to hold tokens and media is true",),
     prove=prove,
+    parts=parts,
+    covers="{count} groups fall back to length 0, and forward has its tokens and media",
 )

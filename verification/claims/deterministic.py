@@ -7,28 +7,43 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup, BoundOption
+from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.model import World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
+from hitproof.verification.terms import all_of, any_of, negated
 
 __all__ = ["CLAIM"]
+
+TWINS = "options of one key"
+
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """One a group for its rules, without their prices; and one with prices where two options have one key."""
+    groups = [group for group in bound.groups if group.rules.mandatory]
+    twins = [group for group in groups if _twins(group)]
+    return [
+        *each_group(twins, "checks", "options", "costs", about=(TWINS,)),
+        *each_group(groups, "checks", "options", constants=("row_tokens",)),
+    ]
 
 
 def prove(run: Run) -> None:
     """Options are ordered by (cost, level, id): two of one key must never compete. Every rule decides somewhere."""
-    alive = 0
-    for group in run.bound.groups:
-        if not group.rules.mandatory:
-            continue
-        for first, second in combinations(group.options, 2):
-            if (first.level, first.id) == (second.level, second.id):
-                _never_compete(run, group, first, second)
-        alive += _decisive(run, group)
+    if TWINS not in run.part.about:
+        _decisive(run, run.group)
+        return
+    for first, second in _twins(run.group):
+        _never_compete(run, run.group, first, second)
         if run.done:
             return
-    run.covered.append(f"{alive} rules are decisive")
+
+
+def _twins(group: BoundGroup) -> list[tuple[BoundOption, BoundOption]]:
+    pairs = combinations(group.options, 2)
+    return [(first, second) for first, second in pairs if (first.level, first.id) == (second.level, second.id)]
 
 
 def _never_compete(run: Run, group: BoundGroup, first: BoundOption, second: BoundOption) -> None:
@@ -45,7 +60,7 @@ def _never_compete(run: Run, group: BoundGroup, first: BoundOption, second: Boun
         world.ctx,
         [*both, failing, *others, same, *world.domains()],
         f"{group.id}: {first.id} twice",
-        soft=[*small(world, *world.models.values()), *lean],
+        soft=lambda: [*small(world, *world.models.values()), *lean],
     )
     if found is None:
         return
@@ -65,30 +80,29 @@ def _never_compete(run: Run, group: BoundGroup, first: BoundOption, second: Boun
     )
 
 
-def _decisive(run: Run, group: BoundGroup) -> int:
-    """Counts checks that alone can refuse and options that can be wanted; notes what is dead in this profile."""
+def _decisive(run: Run, group: BoundGroup) -> None:
+    """Counts checks that alone can refuse and options that can be wanted; notes what is dead in this group."""
     world = World(run.bound)
     model = world.group(group.id)
-    base = [*world.usual(), world.length > 0, model.needed()]
-    alive = 0
+    holds = {check.id: model.holds(check.id) for check in group.checks}
+    fails = {name: negated(term) for name, term in holds.items()}
+    places: dict[str, str] = {}
+    questions: list[tuple[str, Any]] = []
     for check in group.checks:
-        others = [model.holds(other.id) for other in group.checks if other.id != check.id]
-        question = [*base, z3.Not(model.holds(check.id)), *others, *world.domains()]
-        if run.must(world.ctx, question, f"{group.id}/{check.id} decides") is not None:
-            run.decisive.add(str(check.where))
-            alive += 1
+        others = [term for name, term in holds.items() if name != check.id]
+        places[f"{group.id}/{check.id} decides"] = str(check.where)
+        questions.append((f"{group.id}/{check.id} decides", all_of([fails[check.id], *others], model.true)))
     for option in group.options:
-        wanted = z3.Or([z3.Not(model.holds(check)) for check in sorted(option.mends)])
-        question = [*base, model.identity(), model.applies(option), wanted, *world.domains()]
-        if run.must(world.ctx, question, f"{group.id}/{option.id} is wanted") is not None:
-            run.decisive.add(str(option.where))
-            alive += 1
-    run.witness = run.witness or (f"{alive} rules of {group.id} are decisive" if alive else None)
-    _note_rules(run, group)
-    return alive
-
-
-def _note_rules(run: Run, group: BoundGroup) -> None:
+        wanted = any_of([fails[check] for check in sorted(option.mends)], model.false)
+        mended = [model.identity(), model.applies(option), wanted]
+        places[f"{group.id}/{option.id} is wanted"] = str(option.where)
+        questions.append((f"{group.id}/{option.id} is wanted", all_of(mended, model.true)))
+    needed = model.needed()
+    alive = run.must_each(world.ctx, [*world.usual(), world.length > 0, needed, *world.domains()], questions)
+    run.decisive.update(places[label] for label in alive)
+    run.count += len(alive)
+    if alive:
+        run.witness = f"{len(alive)} rules of {group.id} are decisive"
     rules: list[Any] = [*group.checks, *group.options]
     run.rules.update({str(rule.where): rule.rule for rule in rules})
 
@@ -100,4 +114,6 @@ CLAIM = Claim(
     method="pairs of options with one key must exclude each other; one satisfiability question a rule",
     assumptions=(),
     prove=prove,
+    parts=parts,
+    covers="{count} rules are decisive",
 )

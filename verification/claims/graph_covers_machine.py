@@ -6,59 +6,62 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup
-from hitproof.spec.rulebook import Transition
+from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.scenario import Event, Expectation, Scenario, SegmentDecl
 from hitproof.verification.decode import decode_scenario, segment_of
 from hitproof.verification.model import GroupModel, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.steps import machines, make_step
+from hitproof.verification.steps import make_step, steps
+from hitproof.verification.terms import all_of
 
 __all__ = ["CLAIM"]
 
 START = "discarded"
 
 
+def parts(bound: BoundRulebook) -> list[Part]:
+    """One a group: its form machine, with nothing of its bytes."""
+    groups = [group for group in bound.groups if group.transitions]
+    return each_group(groups, "transitions", constants=(), free=("stride",))
+
+
 def prove(run: Run) -> None:
     """Forms reachable by guards that can be true, and from each a guarded path to the home form or to discarded."""
-    forms = 0
-    for group in machines(run.bound.groups):
-        forms += _covers(run, group)
-        if run.done:
-            return
-    run.covered.append(f"{forms} reachable forms, each with an exit from every state")
-
-
-def _covers(run: Run, group: BoundGroup) -> int:
-    possible = {(t.id, source): _can_fire(run, group, t, source) for t in group.transitions for source in t.sources}
+    group = run.group
+    world = World(run.bound)
+    model = GroupModel(world, group, prefix=f"{group.id}.")
+    possible = _can_fire(run, model)
     reached = _closure({START}, group, possible)
+    run.count += len(reached)
     goals = {group.home, START}
     # A form without any way on explains more than a state of a form before it.
     for form in sorted(reached - goals):
         if not _leads(form, goals, group, possible):
             _stuck(run, group, form, "no guarded path leads on")
-            return len(reached)
+            return
     # Whatever the state in a form, as long as nobody holds it, some event of such a path can be made to fire.
     for form in sorted(reached - goals):
-        _no_state_is_stuck(run, group, form, goals, possible)
+        _no_state_is_stuck(run, model, form, goals, possible)
         if run.done:
-            return len(reached)
-    missing = [form for form in (group.home,) if form not in reached]
-    if missing:
-        _stuck(run, group, missing[0], "the home form is never reached")
-    elif run.witness is None:
+            return
+    if group.home not in reached:
+        _stuck(run, group, group.home, "the home form is never reached")
+    else:
         run.witness = f"{group.id} reaches {', '.join(sorted(reached))}"
-    return len(reached)
 
 
-def _can_fire(run: Run, group: BoundGroup, transition: Transition, source: str) -> bool:
-    world = World(run.bound)
-    model = GroupModel(world, group, prefix=f"{group.id}.")
-    step = make_step(model, transition, source)
-    assumed = [] if step.donor is None else step.donor.assumptions
-    return (
-        run.must(world.ctx, [step.guard, *model.own.assumptions, *assumed], f"{group.id}: {transition.id}") is not None
-    )
+def _can_fire(run: Run, model: GroupModel) -> dict[tuple[str, str], bool]:
+    """Which transitions have a state of each of their source forms in which they can fire."""
+    guards: dict[str, Any] = {}
+    named: dict[str, tuple[str, str]] = {}
+    for step in steps(model):
+        label = f"{model.group.id}: {step.transition.id} from {step.source}"
+        assumed = [] if step.donor is None else step.donor.assumptions
+        guards[label] = all_of([step.guard, *assumed], model.true)
+        named[label] = step.transition.id, step.source
+    alive = run.must_each(model.world.ctx, model.domains(), list(guards.items()))
+    return {place: label in alive for label, place in named.items()}
 
 
 def _closure(start: set[str], group: BoundGroup, possible: dict[tuple[str, str], bool]) -> set[str]:
@@ -75,10 +78,9 @@ def _leads(form: str, goals: set[str], group: BoundGroup, possible: dict[tuple[s
 
 
 def _no_state_is_stuck(
-    run: Run, group: BoundGroup, form: str, goals: set[str], possible: dict[tuple[str, str], bool]
+    run: Run, model: GroupModel, form: str, goals: set[str], possible: dict[tuple[str, str], bool]
 ) -> None:
-    world = World(run.bound)
-    model = GroupModel(world, group, prefix=f"{group.id}.")
+    world, group = model.world, model.group
     exits = [
         t
         for t in group.transitions
@@ -97,7 +99,7 @@ def _no_state_is_stuck(
         for name, fact in group.facts.items()
         if fact.type.kind == "counter" and name in world.bound.rulebook.engine_owned and fact.hi is not None
     ]
-    question = [at_form, model.own("pins").value == 0, *room, *closed, *model.own.assumptions]
+    question = [at_form, model.own("pins").value == 0, *room, *closed, *model.domains()]
     found = run.must_not(world.ctx, question, f"{group.id}: stuck in {form}")
     if found is not None:
         segment = segment_of(found.model, model, name="s")
@@ -152,4 +154,6 @@ CLAIM = Claim(
     method="reachability over satisfiable guards; one quantified question a form for states without an exit",
     assumptions=("counters_never_wrap", "unheld segments"),
     prove=prove,
+    parts=parts,
+    covers="{count} reachable forms, each with an exit from every state",
 )

@@ -6,40 +6,53 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup
+from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.scenario import Event, Expectation, Scenario, SegmentDecl
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, segment_of, small
 from hitproof.verification.model import FAR, GroupModel, Post, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.steps import Step, make_step
 
 __all__ = ["CLAIM"]
 
 LIFE = ("allocate", "append", "commit")
+SAVED = ("recurrent_state", "compressor_state")
+STORY, BOUNDARY = "story", "boundary"
+
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """The story of all groups together, and one a group for its boundary."""
+    groups = [group for group in bound.groups if group.rules.mandatory]
+    names = tuple(group.id for group in groups)
+    story = Part("all groups meet", names, (STORY,), frozenset({"checks", "transitions"}))
+    bounded = [group for group in groups if group.object in SAVED or group.constants.get("has_bytes")]
+    return [story, *each_group(bounded, "checks", about=(BOUNDARY,), constants=("has_bytes", "row_tokens"))]
 
 
 def prove(run: Run) -> None:
     """A story in which every group is allocated, written and committed, and all accept one length above 0."""
+    if STORY in run.part.about:
+        _all_meet(run)
+    else:
+        _never_beyond(run, run.group)
+
+
+def _all_meet(run: Run) -> None:
     stories = _Stories(run)
     found = run.must(stories.world.ctx, stories.formulas(), "all groups meet")
     if found is None:
         _conflict(run, stories)
         return
     scenario = stories.scenario(found.model)
-    result = None if run.replayer is None else run.replayer.replay(run.bound.rulebook, scenario)
+    result = None if run.replayer is None else run.replayer.replay(run.whole.rulebook, scenario)
     length = found.model.eval(stories.world.length, model_completion=True).as_long()
     if result is None or not result.passed:
         why = "no engine was given" if result is None else "; ".join(result.differences)
         run.gaps.append(f"the witness did not replay ({why})")
     else:
         run.witness = f"all {len(stories.groups)} groups are committed and accepted at length {length}"
-    for group in run.bound.groups:
-        if group.rules.mandatory:
-            _never_beyond(run, group)
-            if run.done:
-                return
-    run.covered.append("written boundaries can be read; no group accepts a length that it has not committed")
 
 
 class _Stories:
@@ -196,17 +209,12 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
         model.share_first == 0,
         model.share_to == FAR,
     ]
-    if group.object in ("recurrent_state", "compressor_state"):
-        committed = z3.Select(truth["states"], world.length)
-    elif group.constants.get("has_bytes"):
-        committed = to <= truth["hi"]
-    else:
-        return
+    committed = z3.Select(truth["states"], world.length) if group.object in SAVED else to <= truth["hi"]
     found = run.must_not(
         world.ctx,
         [*base, z3.Not(committed), *world.domains()],
         f"{group.id}: never beyond its boundary",
-        soft=small(world, *world.models.values()),
+        soft=lambda: small(world, *world.models.values()),
     )
     if found is None:
         return
@@ -233,4 +241,6 @@ CLAIM = Claim(
     method="bounded story of every group's life (the witness is replayed), then validity a group",
     assumptions=("writers_tell",),
     prove=prove,
+    parts=parts,
+    covers="written boundaries can be read; no group accepts a length that it has not committed",
 )

@@ -6,110 +6,135 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup, BoundOption
+from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, repaired
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.model import GroupModel, Post, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
+from hitproof.verification.terms import all_of, any_of, negated
 
 __all__ = ["CLAIM"]
 
 
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """One a group: its options, whatever its peers hold."""
+    return each_group([group for group in bound.groups if group.rules.mandatory], "checks", "options")
+
+
 def prove(run: Run) -> None:
-    """Every option of every mandatory group, then the plan of all groups together."""
-    options = 0
-    for group in run.bound.groups:
-        if not group.rules.mandatory:
-            continue
-        for option in group.options:
-            options += 1
-            _Option(run, group, option).prove()
-            if run.done:
-                return
-    _joint_plan(run)
-    run.covered.append(f"{options} options and their joint plan")
+    """Every option of a mandatory group: by the rules, in a plan, and by what it does to bytes."""
+    model = World(run.bound).group(run.group.id)
+    world, group = model.world, model.group
+    before = Truth.fresh(world.ctx, f"{group.id}.")
+    options: list[_Option] = []
+    for option in group.options:
+        run.count += 1
+        if option.repair in KNOWN_REPAIRS:
+            options.append(_Option(run, model, option, before))
+        else:
+            run.gaps.append(f"{group.id}/{option.id}: no axiom says what the repair '{option.repair}' does")
+    length = [*world.usual(), world.length > 0, *_environment_known(world, model)]
+    premise = [model.identity(), *length]
+    if not _each(run, model, premise, [(option, *question) for option in options for question in option.rules()]):
+        return
+    _plan(run, model, length, options)
+    applies = any_of([option.premise for option in options], model.false)
+    if options and run.must(world.ctx, [*premise, applies, *world.domains()], f"{group.id}: witness") is not None:
+        run.witness = f"some repair of {group.id} applies in some state"
+    whole = [*(clause for _, clause in truthful(model, model.own, before)), *fingerprints(before, run.assumptions)]
+    questions = [(option, *question) for option in options for question in option.truth()]
+    _each(run, model, [*premise, *whole], questions)
+
+
+def _plan(run: Run, model: GroupModel, premise: list[Any], options: list[_Option]) -> None:
+    """A plan leaves each group as it is or gives it one option that mends all that fails; all end accepted.
+
+    Peers are mended first and read as they are then. Whatever they hold is allowed here, so it holds of those too, and
+    the groups of a plan can be asked one by one. Longer sequences follow, since every option keeps what it does not
+    mend.
+    """
+    world = model.world
+    ends = [(f"{option.label} at the end of a plan", option.ends_refused()) for option in options]
+    picked = any_of([option.picked for option in options], model.false)
+    found = run.must_none(world.ctx, [*premise, *world.domains()], ends)
+    if found is not None:
+        run.fail(f"{found[0]}: {model.group.id} is not accepted though every repair succeeds", "*", "plan", None)
+    elif options and run.must(world.ctx, [*premise, picked, *world.domains()], f"{model.group.id}: a plan") is None:
+        run.gaps.append(f"{model.group.id}: no plan with a repair was found, so nothing was said about plans")
+
+
+def _each(run: Run, model: GroupModel, premise: list[Any], questions: list[tuple[_Option, str, Any]]) -> bool:
+    """Whether none of the failures can be; the first that can is reported."""
+    world = model.world
+    found = run.must_none(
+        world.ctx,
+        [*premise, *world.domains()],
+        [(sentence, formula) for _, sentence, formula in questions],
+        soft=lambda: small(world, *world.models.values()),
+    )
+    if found is not None:
+        option = next(option for option, sentence, _ in questions if sentence == found[0])
+        option.report(found[1].model, found[0])
+    return found is None
 
 
 class _Option:
-    def __init__(self, run: Run, group: BoundGroup, option: BoundOption) -> None:
-        self.run, self.group, self.option = run, group, option
-        self.world = World(run.bound)
-        self.model = self.world.group(group.id)
-        self.label = f"{group.id}/{option.id}"
+    """One recovery option on the state before it, and all that may go wrong with it."""
 
-    def prove(self) -> None:
-        run, model, option = self.run, self.model, self.option
-        if option.repair not in KNOWN_REPAIRS:
-            run.gaps.append(f"{self.label}: no axiom says what the repair '{option.repair}' does")
-            return
-        post, promises = model.after(option)
-        failing = z3.Or([z3.Not(model.holds(check)) for check in sorted(option.mends)] or [False])
-        premise = [
-            model.applies(option),
-            model.identity(),
-            failing,
-            *promises,
-            *self.world.usual(),
-            self.world.length > 0,
-            *_environment_known(self.world, model),
-        ]
-        self._rules(post, premise)
-        if not run.done:
-            self._truth(post, premise)
+    def __init__(self, run: Run, model: GroupModel, option: BoundOption, before: Truth) -> None:
+        self.run, self.model, self.world, self.option, self.before = run, model, model.world, option, before
+        self.label = f"{model.group.id}/{option.id}"
+        self.post, promises = model.after(option)
+        failing = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
+        applies = model.applies(option)
+        self.premise = all_of([applies, failing, *promises], model.true)
+        others = [model.holds(check.id) for check in model.group.checks if check.id not in option.mends]
+        self.picked = all_of([applies, *promises, *others], model.true)
 
-    def _rules(self, post: Post, premise: list[Any]) -> None:
+    def rules(self) -> list[tuple[str, Any]]:
         """Mended checks hold after; the others hold as they did."""
-        model, run, world = self.model, self.run, self.world
-        wrong: list[tuple[str, Any]] = []
-        for check in self.group.checks:
-            fails = z3.Not(model.holds(check.id, post))
-            if check.id in self.option.mends:
-                wrong.append((f"does not mend '{check.id}'", fails))
-            else:
-                wrong.append((f"breaks '{check.id}'", z3.And(model.holds(check.id), fails)))
-        formulas = [*premise, z3.Or([bad for _, bad in wrong]), *world.domains()]
-        found = run.must_not(
-            world.ctx, formulas, f"{self.label} mends and keeps", soft=small(world, *world.models.values())
-        )
-        if found is not None:
-            broken = [text for text, bad in wrong if z3.is_true(found.model.eval(bad, model_completion=True))]
-            what = broken[0] if broken else "does not keep its promises"
-            self._report(found.model, post, f"{self.label} {what}")
-        elif run.must(world.ctx, [*premise, *world.domains()], f"{self.label}: witness") is not None:
-            run.witness = run.witness or f"{self.label} applies in some state"
+        wrong = any_of([bad for _, bad in self._wrong()], self.model.false)
+        return [(f"{self.label} mends and keeps", all_of((self.premise, wrong), self.model.true))]
 
-    def _truth(self, post: Post, premise: list[Any]) -> None:
+    def ends_refused(self) -> Any:
+        """It mends all that fails, and the group is not accepted after it."""
+        return all_of((self.picked, negated(self.model.accepted(self.post))), self.model.true)
+
+    def truth(self) -> list[tuple[str, Any]]:
         """What the repair needs is whole, and the facts after are truthful of the bytes after."""
-        model, run, world = self.model, self.run, self.world
-        before = Truth.fresh(world.ctx, f"{self.group.id}.")
+        model, true = self.model, self.model.true
         inputs = None
         if "inputs" in model.peers:
             kept = model.peers["inputs"].own
             inputs = (kept("start").value, kept("end").value)
-        sources, after = repaired(model, self.option, post, before, self._source(before), inputs)
-        base = [
-            *premise,
-            *(clause for _, clause in truthful(model, model.own, before)),
-            *fingerprints(before, run.assumptions),
-        ]
-        clauses = truthful(model, post, after)
-        questions = [
-            (z3.Not(sources), f"{self.label} runs although a source that it needs is not whole"),
+        sources, after = repaired(model, self.option, self.post, self.before, self._source(self.before), inputs)
+        self.clauses = truthful(model, self.post, after)
+        untrue = negated(all_of([clause for _, clause in self.clauses], true))
+        return [
             (
-                z3.And(sources, z3.Not(z3.And([clause for _, clause in clauses]))),
+                f"{self.label} runs although a source that it needs is not whole",
+                all_of((self.premise, negated(sources)), true),
+            ),
+            (
                 f"after {self.label} the facts claim what the bytes need not be",
+                all_of((self.premise, sources, untrue), true),
             ),
         ]
-        for bad, sentence in questions:
-            found = run.must_not(
-                world.ctx, [*base, bad, *world.domains()], sentence, soft=small(world, *world.models.values())
-            )
-            if found is not None:
-                false = [n for n, c in clauses if z3.is_false(found.model.eval(c, model_completion=True))]
-                self._report(found.model, post, f"{sentence} ({', '.join(false) or 'source'})")
-                return
+
+    def _wrong(self) -> list[tuple[str, Any]]:
+        wrong: list[tuple[str, Any]] = []
+        for check in self.model.group.checks:
+            fails = negated(self.model.holds(check.id, self.post))
+            if check.id in self.option.mends:
+                wrong.append((f"does not mend '{check.id}'", fails))
+            else:
+                broken = all_of((self.model.holds(check.id), fails), self.model.true)
+                wrong.append((f"breaks '{check.id}'", broken))
+        return wrong
 
     def _source(self, before: Truth) -> Any:
         model, world = self.model, self.world
@@ -118,7 +143,8 @@ class _Option:
         def whole(name: str) -> Any:
             if name == "self":
                 parts = [before["mine"], before["committed"]]
-                if self.option.repair not in ("promote", "checksum"):
+                # These measure what they read against what was recorded, and fail where it differs.
+                if self.option.repair not in ("promote", "checksum", "relayout"):
                     parts.append(before["intact"])
                 if self.option.repair != "promote":
                     pool = world.shared("runtime.pool_epoch").value
@@ -140,21 +166,29 @@ class _Option:
 
         return whole
 
-    def _report(self, found: Any, post: Post, sentence: str) -> None:
+    def report(self, found: Any, sentence: str) -> None:
+        """Tell a failure, with the checks and facts that show it."""
+        model = self.model
         length = found.eval(self.world.length, model_completion=True).as_long()
         failing = [
             check.id
-            for check in self.group.checks
-            if not z3.is_true(found.eval(self.model.holds(check.id, post), model_completion=True))
+            for check in model.group.checks
+            if not z3.is_true(found.eval(model.holds(check.id, self.post), model_completion=True))
         ]
+        if sentence.endswith("mends and keeps"):
+            broken = [text for text, bad in self._wrong() if z3.is_true(found.eval(bad, model_completion=True))]
+            told = f"{self.label} {broken[0] if broken else 'does not keep its promises'}"
+        else:
+            false = [n for n, c in self.clauses if z3.is_false(found.eval(c, model_completion=True))]
+            told = f"{sentence} ({', '.join(false) or 'source'})"
         scenario = decode_scenario(
             found,
             self.world,
             "repair_sound",
-            sentence,
+            told,
             Expectation(option=self.label, at=length, fails_after=failing),
         )
-        self.run.fail(sentence, self.option.rule, self.option.where, scenario)
+        self.run.fail(told, self.option.rule, self.option.where, scenario)
 
 
 def _environment_known(world: World, model: GroupModel) -> list[Any]:
@@ -169,94 +203,13 @@ def _environment_known(world: World, model: GroupModel) -> list[Any]:
     return [*known, *far]
 
 
-def _joint_plan(run: Run) -> None:
-    """Repairs folded in peer order, peers read as they are after theirs: what ends mended is accepted as a whole.
-
-    Each group is left as it is or given one option that mends all that fails; longer sequences follow, since every
-    option was shown to keep what it does not mend.
-    """
-    world = World(run.bound)
-    ctx = world.ctx
-    after: dict[str, Post] = {}
-    formulas: list[Any] = []
-    finals: list[Any] = []
-    for group in run.bound.groups:
-        model = _JointModel(world, group, after)
-        world.models[group.id] = model
-        finals_of, constraints, post = model.folded()
-        after[group.id] = post
-        formulas += [*constraints, *_environment_known(world, model)]
-        if group.rules.mandatory:
-            finals.append(finals_of)
-    formulas += [*world.usual(), world.length > 0, *world.domains()]
-    if run.must(ctx, [*formulas, z3.Or(_JointModel.picks(world))], "joint plan: witness") is None:
-        run.gaps.append("no plan with a repair was found, so nothing was said about plans")
-    found = run.must_not(ctx, [*formulas, z3.Not(z3.And(finals))], "joint plan")
-    if found is not None:
-        run.fail("a plan whose every repair succeeds leaves a group that is not accepted", "*", "plan", None)
-
-
-class _JointModel(GroupModel):
-    """A group whose peers are read after their repair."""
-
-    def __init__(self, world: World, group: BoundGroup, after: dict[str, Post]) -> None:
-        super().__init__(world, group)
-        self.after_peers = after
-        self.chosen: list[Any] = []
-
-    def resolve(self, path: str, own: Any) -> Any:
-        scope, _, name = path.partition(".")
-        if scope in self.peers and name != "ready":
-            return self.after_peers[self.peers[scope].group.id](name)
-        return super().resolve(path, own)
-
-    def ready(self, role: str) -> Any:
-        if role not in self._ready:
-            peer = self.peers[role]
-            own = self.after_peers[peer.group.id]
-            ready = type(super().ready(role))(peer.accepted(own), z3.BoolVal(True, ctx=self.world.ctx))
-            self._ready[role] = ready
-        return self._ready[role]
-
-    @staticmethod
-    def picks(world: World) -> list[Any]:
-        """Whether each group is given each of its options."""
-        return [pick for model in world.models.values() if isinstance(model, _JointModel) for pick in model.chosen]
-
-    def folded(self) -> tuple[Any, list[Any], Post]:
-        """The group's acceptance at the end, what is assumed of its repair, and its facts then."""
-        ctx = self.world.ctx
-        facts = {name: self.own(name) for name in self.group.facts}
-        constraints: list[Any] = []
-        chosen = self.chosen
-        options = self.group.options if self.group.rules.mandatory else ()
-        for option in options:
-            pick = z3.Bool(f"{self.own.prefix}picks.{option.id}", ctx=ctx)
-            post, promises = self.after(option)
-            unmended = [c.id for c in self.group.checks if c.id not in option.mends]
-            can = z3.And(self.applies(option), *promises, *(self.holds(check) for check in unmended))
-            constraints.append(z3.Implies(pick, can))
-            chosen.append(pick)
-            for name, fact in facts.items():
-                new = post(name)
-                facts[name] = type(new)(z3.If(pick, new.value, fact.value), z3.If(pick, new.known, fact.known))
-        if chosen:
-            constraints.append(
-                z3.PbLe([(pick, 1) for pick in chosen], 1) if len(chosen) > 1 else z3.BoolVal(True, ctx=ctx)
-            )
-        left = z3.Not(z3.Or(chosen)) if chosen else z3.BoolVal(True, ctx=ctx)
-        constraints.append(
-            z3.Implies(left, self.accepted()) if self.group.rules.mandatory else z3.BoolVal(True, ctx=ctx)
-        )
-        end = Post(facts)
-        return self.accepted(end), constraints, end
-
-
 CLAIM = Claim(
     id="repair_sound",
     sentence="Every recovery option makes true what it mends, keeps every other check, runs only from sources that are "
     "whole, and leaves facts that its bytes bear out; a plan of such repairs ends with every group accepted.",
-    method="one-step obligations an option over facts and ghost content; repairs of a plan folded in peer order",
+    method="one-step obligations an option over facts and ghost content, alone and at the end of a plan",
     assumptions=("fingerprints_tell", "repairs_measure_their_output", "contracts_known", "counters_never_wrap"),
     prove=prove,
+    parts=parts,
+    covers="{count} options and the plans that they make",
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import z3
 
-from hitproof.spec.bound import BoundGroup
+from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import reads
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
@@ -12,25 +15,31 @@ from hitproof.verification.axioms.held import held_parts
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.steps import Step, machines, steps
+from hitproof.verification.steps import Step, steps
+from hitproof.verification.terms import all_of, negated
 
 __all__ = ["CLAIM"]
+
+CHECKS, EVENTS = "checks", "events"
+
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """Two a group: its checks, and its events."""
+    eventful = [group for group in bound.groups if group.transitions]
+    return [
+        *each_group(bound.groups, "checks", about=(CHECKS,)),
+        *each_group(eventful, "transitions", about=(EVENTS,), constants=("has_bytes",), free=("stride",)),
+    ]
 
 
 def prove(run: Run) -> None:
     """Facts stay truthful through every event, and truthful facts that are accepted mean that the rows are there."""
-    events = 0
-    for group in run.bound.groups:
-        _accepted_means_held(run, group)
-        if run.done:
-            return
-    for group in machines(run.bound.groups):
-        events += _events_keep_truth(run, group)
-        if run.done:
-            return
-    run.witness = "every group can be accepted at a length above 0"
-    run.covered.append(f"{events} events keep facts truthful")
+    if CHECKS in run.part.about:
+        _accepted_means_held(run, run.group)
+    else:
+        _events_keep_truth(run, run.group)
 
 
 def _accepted_means_held(run: Run, group: BoundGroup) -> None:
@@ -56,11 +65,13 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         world.ctx,
         [*base, wanted, missing, *world.domains()],
         label,
-        soft=[*small(world, *world.models.values()), position <= 0],
+        soft=lambda: [*small(world, *world.models.values()), position <= 0],
     )
     if answer is None:
         if run.must(world.ctx, [*base, model.needed(), *world.domains()], f"{group.id}: witness") is None:
             run.gaps.append(f"{group.id} is never accepted, so nothing was said about it")
+        else:
+            run.witness = f"{group.id} can be accepted at a length above 0"
         return
     found = answer.model
     length = found.eval(world.length, model_completion=True).as_long()
@@ -81,47 +92,60 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
     )
 
 
-def _events_keep_truth(run: Run, group: BoundGroup) -> int:
-    count = 0
+def _events_keep_truth(run: Run, group: BoundGroup) -> None:
     world = World(run.bound)
     model = world.group(group.id)
+    events: dict[str, _Event] = {}
     for step in steps(model):
-        count += 1
+        run.count += 1
         if step.transition.id not in KNOWN_EVENTS:
             run.gaps.append(f"{group.id}: no axiom says what the event '{step.transition.id}' does to bytes")
             continue
-        _event_keeps_truth(run, world, model, step)
-        if run.done:
-            break
-    return count
+        event = _Event.of(run, model, step)
+        if event is not None:
+            events[f"{group.id}: {step.transition.id} from {step.source}"] = event
+    base = [clause for _, clause in truthful(model, model.own, _truth(model, "self"))]
+    base += [world.shared("runtime.pool_epoch").known, *world.domains()]
+    found = run.must_none(world.ctx, base, [(label, event.breaks) for label, event in events.items()])
+    if found is not None:
+        _report_event(run, world, model, events[found[0]], found[1].model)
 
 
-def _event_keeps_truth(run: Run, world: World, model: GroupModel, step: Step) -> None:
-    group = model.group
-    truth, donor = (Truth.fresh(world.ctx, f"{group.id}.{who}.") for who in ("self", "donor"))
-    moved = physically(model, step, truth, donor, run.assumptions)
-    if moved is None:
-        return
-    after, said = moved
-    premise = [
-        step.guard,
-        *(clause for _, clause in truthful(model, model.own, truth)),
-        *said,
-        *(formula for ghost in (truth, donor, after) for formula in fingerprints(ghost, run.assumptions)),
-        world.shared("runtime.pool_epoch").known,
-    ]
-    if step.donor is not None:
-        premise += [clause for _, clause in truthful(model, step.donor, donor)]
-        premise += step.donor.assumptions
-    clauses = truthful(model, step.post, after)
-    premise += world.domains()
-    label = f"{group.id}: {step.transition.id}"
-    broken = z3.Not(z3.And([clause for _, clause in clauses]))
-    answer = run.must_not(world.ctx, [*premise, broken], label)
-    if answer is None:
-        return
-    found = answer.model
-    names = [name for name, clause in clauses if z3.is_false(found.eval(clause, model_completion=True))]
+def _truth(model: GroupModel, who: str) -> Truth:
+    return Truth.fresh(model.world.ctx, f"{model.group.id}.{who}.")
+
+
+@dataclass(frozen=True)
+class _Event:
+    """One event from one form: what is untruthful after it, and when."""
+
+    step: Step
+    clauses: list[tuple[str, Any]]
+    breaks: Any
+
+    @classmethod
+    def of(cls, run: Run, model: GroupModel, step: Step) -> _Event | None:
+        truth, donor = _truth(model, "self"), _truth(model, "donor")
+        moved = physically(model, step, truth, donor, run.assumptions)
+        if moved is None:
+            return None
+        after, said = moved
+        premise = [
+            step.guard,
+            *said,
+            *(formula for ghost in (truth, donor, after) for formula in fingerprints(ghost, run.assumptions)),
+        ]
+        if step.donor is not None:
+            premise += [clause for _, clause in truthful(model, step.donor, donor)]
+            premise += step.donor.assumptions
+        clauses = truthful(model, step.post, after)
+        untrue = negated(all_of([clause for _, clause in clauses], model.true))
+        return cls(step, clauses, all_of([*premise, untrue], model.true))
+
+
+def _report_event(run: Run, world: World, model: GroupModel, event: _Event, found: Any) -> None:
+    group, step = model.group, event.step
+    names = [name for name, clause in event.clauses if z3.is_false(found.eval(clause, model_completion=True))]
     facts = {
         f"s.{fact}": decode_value(found, declared, step.post(fact))
         for fact, declared in group.facts.items()
@@ -164,4 +188,6 @@ CLAIM = Claim(
     method="inductive invariant over ghost content, then validity for a free position",
     assumptions=("fingerprints_tell", "writers_tell", "bytes_change_only_by_events"),
     prove=prove,
+    parts=parts,
+    covers="{count} events keep facts truthful",
 )

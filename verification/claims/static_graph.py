@@ -6,37 +6,40 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup
+from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.condition import bind
 from hitproof.spec.rulebook import Flag
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.truth import Truth, truthful
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.encode import encode
-from hitproof.verification.model import GroupModel, World
+from hitproof.verification.model import GroupModel, Post, World
+from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
+from hitproof.verification.terms import all_of, equal, negated
 
 __all__ = ["CLAIM"]
+
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """One a group that has bytes."""
+    groups = [group for group in bound.groups if group.rules.mandatory and group.constants.get("has_bytes")]
+    constants = ("alignment", "has_bytes", "row_tokens")
+    return each_group(groups, "checks", "options", "flags", "invariants", constants=constants)
 
 
 def prove(run: Run) -> None:
     """Accepted, captured and not flagged eager: pool, layout and stride are those of the capture."""
     eager = next((flag for flag in run.bound.flags if flag.id == "eager"), None)
-    groups = [g for g in run.bound.groups if g.rules.mandatory and g.constants.get("has_bytes")]
-    for group in groups:
-        _captured_is_allowed(run, group, eager)
-        if run.done:
-            return
-    for group in groups:
-        _choices_stay_in_pool(run, group)
-        if run.done:
-            return
-    run.covered.append(f"{len(groups)} groups with bytes; every repair leaves its block in the current pool")
+    model = World(run.bound).group(run.group.id)
+    run.count += 1
+    _captured_is_allowed(run, model, eager)
+    if not run.done:
+        _choices_stay_in_pool(run, model)
 
 
-def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> None:
-    world = World(run.bound)
-    model = world.group(group.id)
+def _captured_is_allowed(run: Run, model: GroupModel, eager: Flag | None) -> None:
+    world, group = model.world, model.group
     truth = Truth.fresh(world.ctx, f"{group.id}.")
     request = world.shared
     captured, graph = request("request.captured"), request("request.graph_epoch")
@@ -65,17 +68,17 @@ def _captured_is_allowed(run: Run, group: BoundGroup, eager: Flag | None) -> Non
         kernel_layout.known,
         truth["layout"] == kernel_layout.value,
         truth["stride"] % alignment == 0,
-        truth["address"] % alignment == 0,
+        (truth["address"] + truth["offset"]) % alignment == 0,
     )
     allowed = z3.And(allowed, *declared)
     found = run.must_not(
         world.ctx,
         [*base, z3.Not(allowed), *world.domains()],
         f"{group.id}: captured is allowed",
-        soft=[z3.And(sealed.known, sealed.value), *small(world, *world.models.values())],
+        soft=lambda: [z3.And(sealed.known, sealed.value), *small(world, *world.models.values())],
     )
     if found is None:
-        if run.witness is None and run.must(world.ctx, [*base, *world.domains()], f"{group.id}: witness") is not None:
+        if run.must(world.ctx, [*base, *world.domains()], f"{group.id}: witness") is not None:
             run.witness = f"{group.id} can be reused under a captured graph"
         return
     length = found.model.eval(world.length, model_completion=True).as_long()
@@ -105,37 +108,27 @@ def _declared(run: Run, group: BoundGroup, model: GroupModel) -> list[Any]:
     ]
 
 
-def _choices_stay_in_pool(run: Run, group: BoundGroup) -> None:
+def _choices_stay_in_pool(run: Run, model: GroupModel) -> None:
     """A repair that gives a segment a new block takes it from the current pool; no other address may come in."""
-    world = World(run.bound)
-    model = world.group(group.id)
+    world, group = model.world, model.group
     epoch = world.shared("runtime.pool_epoch")
+    leaving: dict[str, tuple[BoundOption, Post]] = {}
+    questions: list[tuple[str, Any]] = []
     for option in group.options:
         post, promises = model.after(option)
-        moved = post("address").value != model.own("address").value
-        premise = [
-            model.applies(option),
-            model.needed(),
-            model.identity(),
-            *promises,
-            moved,
-            epoch.known,
-            *world.usual(),
-        ]
-        stays = z3.And(post("pool_epoch").known, post("pool_epoch").value == epoch.value)
-        found = run.must_not(
-            world.ctx,
-            [*premise, z3.Not(stays), *world.domains()],
-            f"{group.id}/{option.id} stays in the pool",
-            soft=small(world, *world.models.values()),
-        )
-        if found is not None:
-            _report_option(run, world, group, option, found.model, post)
-            return
+        moved = negated(equal(post("address").value, model.own("address").value))
+        stays = all_of([post("pool_epoch").known, equal(post("pool_epoch").value, epoch.value)], model.true)
+        label = f"{group.id}/{option.id} stays in the pool"
+        leaving[label] = option, post
+        questions.append((label, all_of([model.applies(option), *promises, moved, negated(stays)], model.true)))
+    premise = [model.needed(), model.identity(), epoch.known, *world.usual(), *world.domains()]
+    found = run.must_none(world.ctx, premise, questions, soft=lambda: small(world, *world.models.values()))
+    if found is not None:
+        _report_option(run, model, *leaving[found[0]], found[1].model)
 
 
-def _report_option(run: Run, world: World, group: BoundGroup, option: Any, found: Any, post: Any) -> None:
-    model = world.group(group.id)
+def _report_option(run: Run, model: GroupModel, option: BoundOption, post: Post, found: Any) -> None:
+    world, group = model.world, model.group
     length = found.eval(world.length, model_completion=True).as_long()
     failing = [
         check.id
@@ -163,4 +156,6 @@ CLAIM = Claim(
     method="validity a group, over truthful facts (claim `sound` keeps them truthful through every transition)",
     assumptions=("writers_tell",),
     prove=prove,
+    parts=parts,
+    covers="{count} groups with bytes; every repair leaves its block in the current pool",
 )

@@ -1,0 +1,100 @@
+"""Policies on a trace, side by side: time to the first token, reuse and traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hitproof.spec.bound import BoundRulebook
+    from hitproof.spec.rulebook import Rulebook
+
+__all__ = ["chosen_policies", "evaluate_policies", "tell_policies"]
+
+ALL = "all"
+HEADINGS = (
+    "model",
+    "policy",
+    "TTFT p50",
+    "p99",
+    "effective",
+    "recovered",
+    "recomputed",
+    "from host",
+    "from disk",
+    "down",
+)
+
+
+def chosen_policies(names: Sequence[str], rules: Rulebook) -> list[str]:
+    """The policies that are asked for, each once, in the rulebook's order.
+
+    Raises:
+        UsageError: The rulebook has no such policy.
+    """
+    from hitproof.spec.errors import UsageError
+    from hitproof.spec.yaml_fields import suggest
+
+    known = list(rules.policy.policies)
+    for name in names:
+        if name not in (*known, ALL):
+            raise UsageError(
+                "the rulebook has no such policy",
+                got=name,
+                expected=", ".join((*known, ALL)) if known else "a rulebook that declares policies",
+                hint=suggest(name, known),
+            )
+    return known if ALL in names else [name for name in known if name in names]
+
+
+def evaluate_policies(
+    trace: Path, models: Sequence[BoundRulebook], names: Sequence[str], settings: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Serve the trace in simulated time under each policy on each model.
+
+    Args:
+        settings: Further arguments of `evaluate_policy`.
+
+    Raises:
+        HitproofError: A setting cannot be used, or the trace cannot be read.
+    """
+    from hitproof.cli.progress import progress
+    from hitproof.engine.replay import evaluate_policy
+    from hitproof.engine.trace import read_trace
+    from hitproof.spec.errors import UsageError
+
+    if settings["capacity"] is None:
+        raise UsageError("policies are compared at a capacity", got="unlimited", expected="--capacity BLOCKS")
+    reports = []
+    for bound in models:
+        for name in names:
+            with progress(f"serving on {bound.profile.name} under {name}"):
+                reports.append(evaluate_policy(read_trace(trace), bound, name, **settings).as_dict())
+    return reports
+
+
+def tell_policies(reports: Sequence[dict[str, Any]]) -> None:
+    """A row each; what was turned away is told where anything was."""
+    from hitproof.cli.output import show, table
+
+    if not reports:
+        return
+    column = 0 if len({report["settings"]["model"] for report in reports}) > 1 else 1
+    settings = reports[0]["settings"]
+    lanes = f"{settings['lanes']} lane{'s' if settings['lanes'] != 1 else ''}"
+    show(table(f"Policies in simulated time, {lanes}", HEADINGS[column:], [_row(one)[column:] for one in reports]))
+    for report in reports:
+        if report["refused"]:
+            show(f"{report['settings']['policy']} turned {report['refused']} requests away")
+
+
+def _row(report: dict[str, Any]) -> tuple[str, ...]:
+    settings, ttft, rates, moved = report["settings"], report["ttft_us"], report["rates"], report["bytes"]
+    return (
+        settings["model"],
+        settings["policy"],
+        *(f"{ttft[name] / 1e6:.3f} s" for name in ("p50", "p99")),
+        *(f"{100 * rates[name]:.2f} %" for name in ("effective", "recovered", "recomputed")),
+        *(f"{moved[name] / 1e9:,.1f} GB" for name in ("host", "disk", "down")),
+    )

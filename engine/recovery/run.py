@@ -1,0 +1,206 @@
+"""Runs a decision's plan as the rulebook's process says, until it is used, recomputed or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hitproof.engine.decide import Engine
+from hitproof.engine.lease import Lease
+from hitproof.engine.outcome import Step
+from hitproof.engine.recovery.counting import Counting, Measures
+from hitproof.engine.recovery.result import Recovered, StepTaken
+from hitproof.engine.recovery.trial import Trial
+from hitproof.engine.state import Resolved
+from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
+from hitproof.spec.errors import SchemaError
+from hitproof.spec.process import ENDS, ProcessStep
+from hitproof.spec.repair import RunRepair
+from hitproof.spec.rulebook import LEVELS
+
+__all__ = ["Recovery"]
+
+_NONE: frozenset[str] = frozenset()
+
+Point = Callable[[str], None]
+"""Called where others may come in between: before a repair is `run`, and before the lease is asked to `confirm`."""
+
+
+class Recovery:
+    """Carries decisions out; holds no state of its own.
+
+    It publishes nothing: repairs write private copies, and all of them are handed over together at the end. One
+    recovery of a segment at a time is the caller's business, as are locks around segments that threads share.
+
+    Args:
+        engine: Decides, and judges what was measured.
+        decide: Decides in the engine's stead, for admission or a policy.
+
+    Raises:
+        SchemaError: The rulebook declares no `recovering:`.
+    """
+
+    def __init__(self, engine: Engine, decide: Callable[[Resolved], Decision] | None = None) -> None:
+        rulebook = engine.bound.rulebook
+        if rulebook.recovering is None:
+            raise SchemaError(
+                "the rulebook does not say how a plan is carried out", where=rulebook.where, expected="recovering"
+            )
+        self.engine, self.process = engine, rulebook.recovering
+        self.decide = decide or engine.decide
+
+    def run(self, state: Resolved, repair: RunRepair, at: Point | None = None) -> Recovered:
+        """Decide, repair, and confirm, until the process ends.
+
+        Args:
+            state: Segments, request, run time and kernels. Its segments are pinned meanwhile and never changed.
+            repair: Runs one repair into a private copy.
+            at: Called where others may come in between.
+
+        Raises:
+            InternalError: Somebody else took a pin of the lease.
+        """
+        hit = _Hit(self, state)
+        try:
+            return hit.run(repair, at or _nobody)
+        except BaseException:
+            hit.lease.release()
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What was reported, the repair that it is about, and what stands once its copy is kept."""
+
+    report: str
+    step: Step | None
+    after: Trial | None
+
+
+class _Hit:
+    """One hit on its way through the process; `trial` is None where the last decision reuses nothing."""
+
+    def __init__(self, recovery: Recovery, state: Resolved) -> None:
+        self.recovery, self.engine = recovery, recovery.engine
+        # A piece is known by its place, whatever becomes of the caller's own lists.
+        self.state = replace(state, pieces={group: tuple(pieces) for group, pieces in state.pieces.items()})
+        self.counting = Counting(recovery.process, state.environment())
+        self.recomputable = self.engine.can_recompute(state)
+        self.levels = {
+            (group.id, place): {option.bound.level for option in group.options}
+            for group in self.engine.judge.groups
+            if group.mandatory
+            for place in range(-1, len(state.pieces.get(group.id, ())))
+        }
+        self.barred = dict(state.barred)
+        self.quarantined: list[PlanStep] = []
+        self.taken: list[StepTaken] = []
+        self.lease = Lease.take(piece for pieces in state.pieces.values() for piece in pieces)
+        self.decision: Decision
+        self.trial: Trial | None = None
+
+    def run(self, repair: RunRepair, at: Point) -> Recovered:
+        self._decide()
+        if self.trial is None:
+            return self._end(self.decision.verdict)
+        if not self.counting.begin(self._measures(self.trial)):
+            return self._halt("start")
+        while True:
+            turn = self._turn(repair, at)
+            step = self.counting.choose(turn.report, self._measures(turn.after))
+            if step is None:
+                return self._halt(f"report {turn.report}")
+            ran = self._set_apart(step, turn.step)
+            if step.then in ENDS:
+                self._note(step, turn, ran)
+                return self._use(self.trial) if step.then == "use" and self.trial else self._end(step.then)
+            if step.then == "go_on":
+                self.trial = turn.after
+            elif step.then == "decide":
+                self._decide()
+            if not self.counting.change(step, self._measures(self.trial)):
+                return self._halt(f"step {step.id}")
+            self._note(step, turn, ran)
+
+    def _turn(self, repair: RunRepair, at: Point) -> _Turn:
+        trial = self.trial
+        if trial is None:
+            return _Turn("nothing", None, None)
+        step = trial.next_step()
+        at("confirm" if step is None else "run")
+        if not self.lease.confirm():
+            return _Turn("moved", None, trial)
+        if step is None:
+            return _Turn("ready", None, trial)
+        outcome = repair(trial.request(step))
+        if not self.lease.confirm():
+            return _Turn("moved", step, trial)
+        if outcome.status != "done":
+            return _Turn(outcome.status, step, trial)
+        after = trial.after(step, outcome.measured)
+        return _Turn("done", step, after) if after.hopeful else _Turn("failed", step, trial)
+
+    def _decide(self) -> None:
+        """Pin what was looked up anew, then decide without what is barred; earlier copies are dropped."""
+        before, self.lease = self.lease, Lease.take(self.lease.segments)
+        before.release()
+        state = replace(self.state, barred=dict(self.barred))
+        self.decision = self.recovery.decide(state)
+        trial = Trial.of(self.engine, state, self.decision.usable) if self.decision.usable else None
+        self.trial = trial if trial is not None and trial.hopeful else None
+
+    def _measures(self, trial: Trial | None) -> Measures:
+        return {
+            "failing": 0 if trial is None else trial.failing,
+            "levels": sum(len(levels - self.barred.get(place, _NONE)) for place, levels in self.levels.items()),
+            "recomputable": self.recomputable,
+        }
+
+    def _set_apart(self, step: ProcessStep, ran: Step | None) -> PlanStep | None:
+        """Quarantine the copy of the repair that ran, and bar its level for every piece that it was to serve.
+
+        Returns:
+            The repair as it is told.
+        """
+        if ran is None or self.trial is None:
+            return None
+        told = self.trial.told(ran)
+        if step.quarantines:
+            self.quarantined.append(told)
+        if step.bars:
+            for one in self.trial.joined(ran):
+                place = self.trial.origin(one)
+                self.barred[place] = self.barred.get(place, _NONE) | {one[2].bound.level}
+        return told
+
+    def _note(self, step: ProcessStep, turn: _Turn, ran: PlanStep | None) -> None:
+        self.taken.append(StepTaken(step.id, turn.report, ran, dict(self.counting.counters)))
+
+    def _halt(self, why: str) -> Recovered:
+        """The end of a process that breaks its promise: nothing is used, and nothing goes round for ever."""
+        return replace(self._end("recompute" if self.recomputable else "refuse"), halted=why)
+
+    def _end(self, verdict: Any) -> Recovered:
+        self.lease.release()
+        return self._recovered(verdict)
+
+    def _use(self, trial: Trial) -> Recovered:
+        level = max((option.level for _, _, option, _ in trial.done), default=None)
+        verdict: Any = "reuse" if level is None else SEVERITY[LEVELS[level]]
+        return replace(self._recovered(verdict), usable=trial.length, copies=trial.copies, lease=self.lease)
+
+    def _recovered(self, verdict: Verdict) -> Recovered:
+        return Recovered(
+            verdict=verdict,
+            usable=0,
+            decision=self.decision,
+            steps=tuple(self.taken),
+            counters=dict(self.counting.counters),
+            quarantined=tuple(self.quarantined),
+            barred=dict(self.barred),
+        )
+
+
+def _nobody(_: str) -> None:
+    return None

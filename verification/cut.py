@@ -1,0 +1,250 @@
+"""Rules cut down to what a part of a claim reads, and the key that equal parts have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
+from hitproof.spec.condition import Literal, Ref, bind, reads
+from hitproof.spec.errors import InternalError, Position
+from hitproof.spec.rulebook import Invariant, Transition
+from hitproof.verification.parts import ASPECTS, EVERYTHING, PRICED, Part
+
+__all__ = ["Cut", "Cutter", "Withheld"]
+
+_ASPECT_OF_FIELD = {
+    "needed": "checks",
+    "raw_first": "checks",
+    "raw_to": "checks",
+    "resumable": "checks",
+    "every": "checks",
+    "checks": "checks",
+    "options": "options",
+    "recompute": "options",
+    "transitions": "transitions",
+    "dispositions": "dispositions",
+    "healthy": "healthy",
+    "keys": "keys",
+    "layers": "costs",
+}
+_OBJECT_FIELDS = frozenset({"name", "title", "home", "pieces", "mandatory", "facts", "peers", "where"})
+_RULEBOOK_FIELDS = frozenset(
+    {"name", "enums", "request", "runtime", "kernel", "group", "door", "engine_owned", "assumptions", "where"}
+)
+_SILENT = frozenset({"because", "source", "title", "where"})
+"""Fields that only tell a reader something; no proof rests on them."""
+
+
+class Withheld:
+    """Stands where a part said that it reads nothing; to read it all the same is a mistake of the claim."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def _refuse(self, *_: object) -> Any:
+        raise InternalError(f"a proof reads {self._what}, which its part does not name")
+
+    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __call__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+
+class _Constants(Mapping[str, int | bool]):
+    """Those constants of a group that a part may read; asking for another one that the group has is refused."""
+
+    def __init__(self, values: Mapping[str, int | bool], allowed: frozenset[str]) -> None:
+        self._values, self._allowed = values, allowed
+
+    def __getitem__(self, name: str) -> int | bool:
+        if name in self._values and name not in self._allowed:
+            raise InternalError(f"a proof reads the constant '{name}', which its part does not name")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._values if name in self._allowed)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(BoundRulebook):
+    """A bound rulebook from which everything is withheld that a part does not read.
+
+    Ids of groups, the profile and places in files are left in, to tell a failure; no verdict may rest on them.
+
+    Args:
+        whole: What it was cut from, to write and replay a counterexample.
+        key: Digest of all that is left: parts of one claim with one key have one proof.
+    """
+
+    whole: BoundRulebook
+    key: str
+
+
+class Cutter:
+    """Cuts one bound rulebook for one part after another."""
+
+    def __init__(self, bound: BoundRulebook) -> None:
+        self.bound = bound
+        self._groups: dict[
+            tuple[str, frozenset[str], frozenset[str] | None, frozenset[str]], tuple[BoundGroup, str]
+        ] = {}
+        self._rules: dict[frozenset[str], tuple[dict[str, Any], str]] = {}
+        self._digests: dict[int, tuple[object, str]] = {}
+
+    def cut(self, part: Part) -> Cut:
+        """The rules that a part reads, with its key.
+
+        Raises:
+            InternalError: The part names an aspect that rules do not have.
+        """
+        bound = self.bound
+        if part.reads == EVERYTHING:
+            key = _digest(part.about, bound.rulebook.digest, bound.profile.model_dump_json())
+            return Cut(**_values(bound), whole=bound, key=key)
+        unknown = sorted(part.reads - ASPECTS)
+        if unknown:
+            raise InternalError(f"rules have no aspect '{unknown[0]}'")
+        order = self._order(part.groups)
+        number = {name: index for index, name in enumerate(order)}
+        cuts = {name: self._group(name, part) for name in order}
+        rules, rules_key = self._around(part.reads)
+        groups = tuple(cuts[group.id][0] for group in bound.groups if group.id in cuts)
+        wiring = [sorted((role, number[peer]) for role, peer in bound.group(name).peers.items()) for name in order]
+        contents = [cuts[name][1] for name in order]
+        places = [number[group.id] for group in groups]
+        key = _digest(part.about, len(part.groups), contents, wiring, places, rules_key)
+        return Cut(**{**_values(bound), **rules, "groups": groups}, whole=bound, key=key)
+
+    def _order(self, names: tuple[str, ...]) -> list[str]:
+        """The part's groups, then the peers that they read, in an order that no id decides."""
+        order = list(dict.fromkeys(names))
+        for name in order:
+            peers = self.bound.group(name).peers
+            order += [peers[role] for role in sorted(peers) if peers[role] not in order]
+        return order
+
+    def _group(self, name: str, part: Part) -> tuple[BoundGroup, str]:
+        aspects = part.reads
+        found = self._groups.get((name, aspects, part.constants, part.free))
+        if found is None:
+            group = self.bound.group(name)
+            allowed = frozenset(group.constants) - PRICED if part.constants is None else part.constants
+            if "costs" in aspects:
+                allowed |= PRICED
+            if "invariants" in aspects:
+                allowed |= _constants_read(self.bound.invariants, group.object)
+            allowed -= part.free
+            left = {
+                field: Withheld(f"{field} of {name}")
+                for field, aspect in _ASPECT_OF_FIELD.items()
+                if aspect not in aspects
+            }
+            if "options" in aspects and "costs" not in aspects:
+                left["options"] = tuple(map(_unpriced, group.options))
+                left["recompute"] = group.recompute and _unpriced(group.recompute)
+            if "transitions" in aspects and part.free:
+                left["transitions"] = _unbound(group, part.free)
+            rules = _trimmed(group.rules, _OBJECT_FIELDS, "rulebook" in aspects)
+            cut = replace(group, rules=rules, constants=_Constants(group.constants, allowed), **left)
+            told = [
+                self._digest_of(value) if isinstance(value, tuple) else value
+                for field, value in _values(cut).items()
+                if field not in ("id", "peers", "rules")
+            ]
+            facts = self._digest_of(group.rules.facts)
+            key = _digest(told, facts, replace(rules, facts=facts))
+            found = self._groups[name, aspects, part.constants, part.free] = cut, key
+        return found
+
+    def _around(self, aspects: frozenset[str]) -> tuple[dict[str, Any], str]:
+        """What is not of one group: the rulebook's own fields, flags and invariants."""
+        aspects &= {"rulebook", "flags", "invariants"}
+        if aspects not in self._rules:
+            rulebook = _trimmed(self.bound.rulebook, _RULEBOOK_FIELDS, "rulebook" in aspects)
+            around = {
+                name: value if name in aspects or "rulebook" in aspects else Withheld(name)
+                for name, value in _values(self.bound).items()
+                if name not in ("rulebook", "profile", "groups")
+            }
+            told = self.bound.rulebook.digest if "rulebook" in aspects else rulebook
+            self._rules[aspects] = {**around, "rulebook": rulebook}, _digest(told, around)
+        return self._rules[aspects]
+
+    def _digest_of(self, value: object) -> str:
+        """The digest of a value that many cuts share."""
+        if id(value) not in self._digests:
+            self._digests[id(value)] = value, _digest(value)
+        return self._digests[id(value)][1]
+
+
+def _trimmed(rules: Any, kept: frozenset[str], whole: bool) -> Any:
+    """Rules of an object or of a rulebook with only these fields left."""
+    if whole:
+        return rules
+    return replace(rules, **{name: Withheld(name) for name in _values(rules) if name not in kept})
+
+
+def _unpriced(option: BoundOption) -> BoundOption:
+    return replace(option, cost=Withheld(f"the cost of {option.rule}"))
+
+
+def _unbound(group: BoundGroup, free: frozenset[str]) -> tuple[Transition, ...]:
+    """A group's events, with these constants unbound again where facts are set to them."""
+    paths = {f"group.{name}" for name in free}
+    values = {f"group.{name}": value for name, value in group.constants.items() if name not in free}
+    return tuple(
+        replace(
+            bound,
+            sets={
+                fact: bind(rule.sets[fact], values, scopes=()) if paths & reads(rule.sets[fact]) else node
+                for fact, node in bound.sets.items()
+            },
+        )
+        for bound, rule in zip(group.transitions, group.rules.transitions, strict=True)
+    )
+
+
+def _constants_read(invariants: tuple[Invariant, ...], name: str) -> frozenset[str]:
+    """Constants of the group that the rulebook's invariants over this object read."""
+    paths = [path for one in invariants if name in one.require for path in reads(one.require[name])]
+    return frozenset(path.removeprefix("group.") for path in paths if path.startswith("group."))
+
+
+def _values(thing: Any) -> dict[str, Any]:
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+
+
+def _digest(*things: object) -> str:
+    return hashlib.sha256(repr(_canonical(things)).encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """Nested tuples of plain values: equal for rules that mean the same, wherever they stand."""
+    if isinstance(value, Ref):
+        return value.path
+    if isinstance(value, Literal):
+        return value.value, type(value.value).__name__, value.type.kind, value.type.enum, str(value.type.unit)
+    if isinstance(value, Withheld):
+        return "withheld"
+    if isinstance(value, Position):
+        return ""
+    if is_dataclass(value):
+        parts = [(name, _canonical(part)) for name, part in _values(value).items() if name not in _SILENT]
+        return type(value).__name__, *parts
+    if isinstance(value, Mapping):
+        return "mapping", *sorted((str(name), _canonical(part)) for name, part in value.items())
+    if isinstance(value, frozenset):
+        return "set", *sorted(map(str, value))
+    if isinstance(value, tuple | list):
+        return tuple(map(_canonical, value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InternalError(f"rules hold a value of type {type(value).__name__}, which no key can tell")
