@@ -143,11 +143,13 @@ def _verdicts(title: str, results: list[ClaimResult]) -> RenderableType:
     from hitproof.cli.output import table
 
     profiles = list(dict.fromkeys(result.profile for result in results))
-    columns = profiles if len(profiles) <= _COLUMNS else ["proved", "otherwise"]
+    columns = profiles
+    if len(profiles) > _COLUMNS:
+        columns = ["proved"] if all(result.verdict == "proved" for result in results) else ["proved", "otherwise"]
     rows = []
     for claim in dict.fromkeys(result.id for result in results):
         mine = [result for result in results if result.id == claim]
-        told = [result.verdict for result in mine] if columns is profiles else _counted(mine)
+        told = [result.verdict for result in mine] if columns is profiles else _counted(mine)[: len(columns)]
         questions, seconds = sum(result.obligations for result in mine), sum(result.seconds for result in mine)
         rows.append((claim, *told, str(questions), f"{seconds:.2f}"))
     return table(title, ("claim", *columns, "questions", "seconds"), rows)

@@ -120,6 +120,16 @@ class Engine:
             return top, outcome
         return next((length for length in lengths if self.judge.identity_holds(state, empties, length)), 0), None
 
+    def longest_match(self, state: Resolved) -> int:
+        """The longest candidate length at which identity holds in every group, in tokens; 0 where there is none.
+
+        Args:
+            state: What the decision reads; the facts of the request that the door asks for are known.
+        """
+        empties = self.judge.nothing()
+        lengths = proposed_lengths(state)
+        return next((length for length in lengths if self.judge.identity_holds(state, empties, length)), 0)
+
     def prefill(self, state: Resolved, length: int) -> float:
         """Price of computing everything beyond `length`, in microseconds; infinite where it is unknown."""
         return microseconds(self._price(state.request, state.runtime, length))

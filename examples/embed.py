@@ -17,8 +17,10 @@ def facts(scope: str, **stated: object) -> Any:
 
 
 def look_up(title: str, cached: int, **window: object) -> None:
-    """Decide a prompt of 70,000 tokens, and hold what the decision rests on for as long as it is used."""
-    request, runtime, kernel = facts("request", length=70_000), facts("runtime"), facts("kernel")
+    """Decide a text prompt of 70,000 tokens, and hold what the decision rests on for as long as it is used."""
+    # No picture stands before the end of the prompt.
+    request = facts("request", length=70_000, media_from=70_000)
+    runtime, kernel = facts("runtime"), facts("kernel")
     context, held = {"request": request, "runtime": runtime, "kernel": kernel}, {}
     for name in ("window_boundary", "full", "window"):
         given = {"end": cached, "matched": cached, **(window if name == "window" else {})}

@@ -16,6 +16,8 @@ __all__ = ["GroupBinder"]
 
 TRUE = Literal(True, BOOL)
 FREE = Literal(0.0, COST)
+# The engine proposes the length.
+_NEVER_UNKNOWN = frozenset({"length"})
 
 
 class GroupBinder:
@@ -79,7 +81,7 @@ class GroupBinder:
                 got=f"no group for the role {missing[0]}",
                 expected=f"a group of {' or '.join(self.rules.peers[missing[0]])}",
             )
-        return bind(node, self.values, where=where, rule=rule or self.rule)
+        return bind(node, self.values, never_unknown=_NEVER_UNKNOWN, where=where, rule=rule or self.rule)
 
     def _key(self, key: Key) -> BoundKey:
         """A key with the fields that the object has; one of other objects alone takes no part."""

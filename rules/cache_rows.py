@@ -10,8 +10,8 @@ from hitproof.spec.profile import Constant, Group
 
 __all__ = [
     "ALIGNMENT",
-    "LATENT_PAGE_TOKENS",
     "Derived",
+    "LATENT_PAGE_TOKENS",
     "element",
     "index_key",
     "key_value",

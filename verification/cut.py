@@ -81,11 +81,9 @@ class Cut(BoundRulebook):
 
     Args:
         whole: What it was cut from, to write and replay a counterexample.
-        key: Digest of all that is left: parts of one claim with one key have one proof.
     """
 
     whole: BoundRulebook
-    key: str
 
 
 class Cutter:
@@ -93,35 +91,42 @@ class Cutter:
 
     def __init__(self, bound: BoundRulebook) -> None:
         self.bound = bound
-        self._groups: dict[
-            tuple[str, frozenset[str], frozenset[str] | None, frozenset[str]], tuple[BoundGroup, str]
-        ] = {}
-        self._rules: dict[frozenset[str], tuple[dict[str, Any], str]] = {}
+        self._groups: dict[tuple[object, ...], BoundGroup] = {}
+        self._rules: dict[frozenset[str], dict[str, Any]] = {}
+        self._keys: dict[tuple[object, ...], str] = {}
         self._digests: dict[int, tuple[object, str]] = {}
 
     def cut(self, part: Part) -> Cut:
-        """The rules that a part reads, with its key.
+        """The rules that a part reads.
 
         Raises:
             InternalError: The part names an aspect that rules do not have.
         """
         bound = self.bound
         if part.reads == EVERYTHING:
-            key = _digest(part.about, bound.rulebook.digest, bound.profile.model_dump_json())
-            return Cut(**_values(bound), whole=bound, key=key)
+            return Cut(**_values(bound), whole=bound)
         unknown = sorted(part.reads - ASPECTS)
         if unknown:
             raise InternalError(f"rules have no aspect '{unknown[0]}'")
+        names = frozenset(self._order(part.groups))
+        groups = tuple(self._group(group, part) for group in bound.groups if group.id in names)
+        return Cut(**{**_values(bound), **self._around(part.reads), "groups": groups}, whole=bound)
+
+    def key(self, part: Part) -> str:
+        """Digest of all that the cut leaves and of what the part is about.
+
+        Parts of one claim and one rulebook with equal keys have one proof: whatever tells them apart was withheld.
+        """
+        cut = self.cut(part)
+        if part.reads == EVERYTHING:
+            return _digest(part.about, cut.rulebook.digest, cut.profile.model_dump_json())
         order = self._order(part.groups)
         number = {name: index for index, name in enumerate(order)}
-        cuts = {name: self._group(name, part) for name in order}
-        rules, rules_key = self._around(part.reads)
-        groups = tuple(cuts[group.id][0] for group in bound.groups if group.id in cuts)
-        wiring = [sorted((role, number[peer]) for role, peer in bound.group(name).peers.items()) for name in order]
-        contents = [cuts[name][1] for name in order]
-        places = [number[group.id] for group in groups]
-        key = _digest(part.about, len(part.groups), contents, wiring, places, rules_key)
-        return Cut(**{**_values(bound), **rules, "groups": groups}, whole=bound, key=key)
+        groups = {group.id: group for group in cut.groups}
+        contents = [self._group_key(groups[name], part) for name in order]
+        wiring = [sorted((role, number[peer]) for role, peer in groups[name].peers.items()) for name in order]
+        places = [number[name] for name in groups]
+        return _digest(part.about, len(part.groups), contents, wiring, places, self._around_key(part))
 
     def _order(self, names: tuple[str, ...]) -> list[str]:
         """The part's groups, then the peers that they read, in an order that no id decides."""
@@ -131,52 +136,66 @@ class Cutter:
             order += [peers[role] for role in sorted(peers) if peers[role] not in order]
         return order
 
-    def _group(self, name: str, part: Part) -> tuple[BoundGroup, str]:
-        aspects = part.reads
-        found = self._groups.get((name, aspects, part.constants, part.free))
-        if found is None:
-            group = self.bound.group(name)
-            allowed = frozenset(group.constants) - PRICED if part.constants is None else part.constants
-            if "costs" in aspects:
-                allowed |= PRICED
-            if "invariants" in aspects:
-                allowed |= _constants_read(self.bound.invariants, group.object)
-            allowed -= part.free
-            left = {
-                field: Withheld(f"{field} of {name}")
+    def _group(self, group: BoundGroup, part: Part) -> BoundGroup:
+        """One group with what the part reads of it."""
+        place = (group.id, part.reads, part.constants, part.free)
+        if place not in self._groups:
+            left: dict[str, Any] = {
+                field: Withheld(f"{field} of {group.id}")
                 for field, aspect in _ASPECT_OF_FIELD.items()
-                if aspect not in aspects
+                if aspect not in part.reads
             }
-            if "options" in aspects and "costs" not in aspects:
+            if "options" in part.reads and "costs" not in part.reads:
                 left["options"] = tuple(map(_unpriced, group.options))
                 left["recompute"] = group.recompute and _unpriced(group.recompute)
-            if "transitions" in aspects and part.free:
+            if "transitions" in part.reads and part.free:
                 left["transitions"] = _unbound(group, part.free)
-            rules = _trimmed(group.rules, _OBJECT_FIELDS, "rulebook" in aspects)
-            cut = replace(group, rules=rules, constants=_Constants(group.constants, allowed), **left)
-            told = [
-                self._digest_of(value) if isinstance(value, tuple) else value
-                for field, value in _values(cut).items()
-                if field not in ("id", "peers", "rules")
-            ]
-            facts = self._digest_of(group.rules.facts)
-            key = _digest(told, facts, replace(rules, facts=facts))
-            found = self._groups[name, aspects, part.constants, part.free] = cut, key
-        return found
+            left["rules"] = _trimmed(group.rules, _OBJECT_FIELDS, "rulebook" in part.reads)
+            left["constants"] = _Constants(group.constants, self._allowed(group, part))
+            self._groups[place] = replace(group, **left)
+        return self._groups[place]
 
-    def _around(self, aspects: frozenset[str]) -> tuple[dict[str, Any], str]:
-        """What is not of one group: the rulebook's own fields, flags and invariants."""
+    def _allowed(self, group: BoundGroup, part: Part) -> frozenset[str]:
+        allowed = frozenset(group.constants) - PRICED if part.constants is None else part.constants
+        if "costs" in part.reads:
+            allowed |= PRICED
+        if "invariants" in part.reads:
+            allowed |= _constants_read(self.bound.invariants, group.object)
+        return allowed - part.free
+
+    def _around(self, aspects: frozenset[str]) -> dict[str, Any]:
+        """What is not of one group: the rulebook's own fields, flags, invariants and whatever else is bound."""
         aspects &= {"rulebook", "flags", "invariants"}
         if aspects not in self._rules:
-            rulebook = _trimmed(self.bound.rulebook, _RULEBOOK_FIELDS, "rulebook" in aspects)
+            whole = "rulebook" in aspects
             around = {
-                name: value if name in aspects or "rulebook" in aspects else Withheld(name)
+                name: value if whole or name in aspects else Withheld(name)
                 for name, value in _values(self.bound).items()
                 if name not in ("rulebook", "profile", "groups")
             }
-            told = self.bound.rulebook.digest if "rulebook" in aspects else rulebook
-            self._rules[aspects] = {**around, "rulebook": rulebook}, _digest(told, around)
+            self._rules[aspects] = {**around, "rulebook": _trimmed(self.bound.rulebook, _RULEBOOK_FIELDS, whole)}
         return self._rules[aspects]
+
+    def _group_key(self, group: BoundGroup, part: Part) -> str:
+        place = (group.id, part.reads, part.constants, part.free)
+        if place not in self._keys:
+            told = [
+                self._digest_of(value) if isinstance(value, tuple) else value
+                for field, value in _values(group).items()
+                if field not in ("id", "peers", "rules")
+            ]
+            facts = self._digest_of(group.rules.facts)
+            self._keys[place] = _digest(told, facts, replace(group.rules, facts=facts))
+        return self._keys[place]
+
+    def _around_key(self, part: Part) -> str:
+        aspects = part.reads & {"rulebook", "flags", "invariants"}
+        if (aspects,) not in self._keys:
+            around = dict(self._around(aspects))
+            if "rulebook" in aspects:
+                around["rulebook"] = self.bound.rulebook.digest
+            self._keys[aspects,] = _digest(around)
+        return self._keys[aspects,]
 
     def _digest_of(self, value: object) -> str:
         """The digest of a value that many cuts share."""

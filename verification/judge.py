@@ -16,8 +16,8 @@ class Answered:
     """The outcome that answers one part of a claim for one model.
 
     Args:
-        told: The part, and where another one that is equal was proved in its stead.
-        shared: It was proved for another group or model.
+        told: For which model it was proved, where that was another one.
+        shared: It was proved for another group, of this model or another.
     """
 
     outcome: Outcome
@@ -30,7 +30,7 @@ def judge(claim: Claim, profile: str, parts: Sequence[Answered]) -> ClaimResult:
     outcomes = [part.outcome for part in parts]
     found = [outcome.counterexample for outcome in outcomes if outcome.counterexample is not None]
     replayed = [example for example in found if example.replayed]
-    gaps = list(dict.fromkeys(gap for outcome in outcomes for gap in outcome.gaps))
+    gaps = list(dict.fromkeys(f"{gap}{part.told}" for part in parts for gap in part.outcome.gaps))
     witness = next(((part, part.outcome.witness) for part in parts if part.outcome.witness), None)
     verdict: ClaimVerdict
     if replayed:

@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "sound",
         "llama-4-scout",
         ("objects", "uncompressed_tail", "needs", "first"),
-        "max(length - group.window + 1, (length + group.chunk - 1) // group.chunk * group.chunk)",
+        "max((length + group.chunk - 1) // group.chunk * group.chunk, length - group.window + 1)",
         "the rows that a chunk needs begin where the chunk ends, so that none is needed",
     ),
     Mutant(

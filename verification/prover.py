@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import process_time
 
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.resolve import resolve
@@ -14,7 +14,7 @@ from hitproof.spec.proof import MutantResult
 from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
-from hitproof.verification.cut import Cut, Cutter
+from hitproof.verification.cut import Cutter
 from hitproof.verification.judge import Answered, judge
 from hitproof.verification.mutants import Mutant
 from hitproof.verification.parts import Part
@@ -54,7 +54,7 @@ class Prover:
         self.asker = Asker(timeout_ms)
         self._rulebook: Rulebook | None = None
         self._cutters: dict[str, Cutter] = {}
-        self._parts: dict[tuple[str, str], list[tuple[Part, Cut]]] = {}
+        self._parts: dict[tuple[str, str], list[Part]] = {}
 
     @property
     def rulebook(self) -> Rulebook:
@@ -63,13 +63,17 @@ class Prover:
             self._rulebook = resolve(self.source)
         return self._rulebook
 
-    def parts(self, claim: str, profile: str) -> list[tuple[Part, Cut]]:
-        """The parts of a claim for a model, each with the rules that it reads."""
+    def parts(self, claim: str, profile: str) -> list[Part]:
+        """The parts of a claim for a model."""
+        if (claim, profile) not in self._parts:
+            self._parts[claim, profile] = ALL_CLAIMS[claim].parts_of(self.cutter(profile).bound)
+        return self._parts[claim, profile]
+
+    def cutter(self, profile: str) -> Cutter:
+        """Cuts the rulebook that is bound to a model."""
         if profile not in self._cutters:
             self._cutters[profile] = Cutter(bind_rulebook(self.rulebook, self.profiles[profile]))
-        if (claim, profile) not in self._parts:
-            self._parts[claim, profile] = _parts(claim, self._cutters[profile])
-        return self._parts[claim, profile]
+        return self._cutters[profile]
 
     def do(self, job: Job) -> Done:
         """Prove a part, or ask a mutant."""
@@ -77,8 +81,7 @@ class Prover:
 
     def prove(self, job: PartJob) -> Outcome:
         """Prove one part."""
-        part, cut = self.parts(job.claim, job.profile)[job.index]
-        return self._outcome(job.claim, part, cut, self._cutters[job.profile])
+        return self._outcome(job.claim, self.parts(job.claim, job.profile)[job.index], self.cutter(job.profile))
 
     def ask(self, mutant: Mutant) -> MutantResult:
         """Break the rulebook in one place and ask the mutant's claim, until it is refuted.
@@ -90,12 +93,12 @@ class Prover:
         """
         broken, where = mutant.of(self.source)
         bound = bind_rulebook(resolve(broken, lenient=True), self.profiles[mutant.profile])
-        intact = {cut.key for _, cut in self.parts(mutant.claim, mutant.profile)}
-        cutter = Cutter(bound)
-        parts = sorted(_parts(mutant.claim, cutter), key=lambda one: one[1].key in intact)
+        cutter, intact = Cutter(bound), self.cutter(mutant.profile)
+        before = {intact.key(part) for part in self.parts(mutant.claim, mutant.profile)}
+        parts = ALL_CLAIMS[mutant.claim].parts_of(bound)
         answers: list[Answered] = []
-        for part, cut in parts:
-            outcome = self._outcome(mutant.claim, part, cut, cutter)
+        for part in sorted(parts, key=lambda part: cutter.key(part) in before):
+            outcome = self._outcome(mutant.claim, part, cutter)
             answers.append(Answered(outcome))
             if outcome.counterexample is not None and outcome.counterexample.replayed:
                 break
@@ -110,17 +113,12 @@ class Prover:
             result=result,
         )
 
-    def _outcome(self, claim: str, part: Part, cut: Cut, cutter: Cutter) -> Outcome:
-        begin = perf_counter()
-        run = Run(cut, self.asker, self.replayer, part)
+    def _outcome(self, claim: str, part: Part, cutter: Cutter) -> Outcome:
+        begin = process_time()
+        run = Run(cutter.cut(part), self.asker, self.replayer, part)
         ALL_CLAIMS[claim].prove(run)
         failed = bool(run.gaps) or run.counterexample is not None
         if not (failed and part.free):
-            return run.outcome(perf_counter() - begin)
-        bound = replace(part, free=frozenset())
-        again = self._outcome(claim, bound, cutter.cut(bound), cutter)
-        return replace(again, seconds=perf_counter() - begin, alone=True)
-
-
-def _parts(claim: str, cutter: Cutter) -> list[tuple[Part, Cut]]:
-    return [(part, cutter.cut(part)) for part in ALL_CLAIMS[claim].parts_of(cutter.bound)]
+            return run.outcome(process_time() - begin)
+        again = self._outcome(claim, replace(part, free=frozenset()), cutter)
+        return replace(again, seconds=process_time() - begin, alone=True)

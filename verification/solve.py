@@ -51,14 +51,14 @@ class Asker:
             soft: Wishes, or a function that makes them: kept, in order, as long as they can be; they make models small.
         """
         solver = self._solver(ctx, formulas)
-        answer = self._answer(solver)
+        answer = self.answer(solver)
         if answer.status != "sat":
             return answer
         model = answer.model
         for wish in soft() if callable(soft) else soft:
             solver.push()
             solver.add(wish)
-            again = self._answer(solver)
+            again = self.answer(solver)
             if again.status == "sat":
                 model = again.model
             else:
@@ -84,14 +84,15 @@ class Asker:
         found: set[str] = set()
         undecided: list[tuple[str, str]] = []
         for mark, (label, _) in zip(marks, formulas, strict=True):
-            answer = self._answer(solver, mark)
+            answer = self.answer(solver, mark)
             if answer.status == "unknown":
                 undecided.append((label, answer.reason))
             if answer.status == "sat":
                 found.add(label)
         return found, undecided
 
-    def _answer(self, solver: z3.Solver, *marks: Any) -> Answer:
+    def answer(self, solver: z3.Solver, *marks: Any) -> Answer:
+        """What the solver says of all that it was told, with these marks set."""
         result = solver.check(*marks)
         if result == z3.unsat:
             return Answer("unsat")

@@ -95,16 +95,16 @@ class _Plan:
         first: dict[tuple[str, str], PartJob] = {}
         for claim, profile in product(claims, prover.profiles):
             mine = self._parts[claim, profile] = []
-            for index, (_, cut) in enumerate(prover.parts(claim, profile)):
+            for index, part in enumerate(prover.parts(claim, profile)):
                 job = PartJob(claim, profile, index)
                 mine.append(job)
-                self._keys[job] = cut.key
-                self._proved_by[job] = first.setdefault((claim, cut.key), job)
+                self._keys[job] = prover.cutter(profile).key(part)
+                self._proved_by[job] = first.setdefault((claim, self._keys[job]), job)
 
     def proved_once(self) -> list[PartJob]:
         """The first of all parts with equal keys, the widest before the others, so that no process is left alone."""
         jobs = dict.fromkeys(self._proved_by.values())
-        return sorted(jobs, key=lambda job: -len(self.prover.parts(job.claim, job.profile)[job.index][1].groups))
+        return sorted(jobs, key=lambda job: -len(self.prover.parts(job.claim, job.profile)[job.index].groups))
 
     def failed_elsewhere(self) -> list[PartJob]:
         """Parts whose equal failed for another model: each model gets a counterexample of its own."""

@@ -93,15 +93,17 @@ class PolicyEngine:
 
         A waiting request is ranked by these facts.
         """
-        decision = self.engine.decide(state, explain=explain)
-        if decision.verdict == "refuse" or (decision.verdict == "miss" and state.request.length is None):
-            return decision, {}
         if any(getattr(state.request, name) is None for name in self.bound.rulebook.door):
-            return decision, {}
-        best, wanted, nothing = self._cheapest(state, decision.logical)
+            return self.engine.decide(state, explain=explain), {}
+        computes = self.engine.can_recompute(state)
+        if explain:
+            decision = self.engine.decide(state)
+        else:
+            decision = Decision("miss", self.engine.longest_match(state), 0)
+        best, wanted, nothing = self._cheapest(state, decision.logical, computes=computes)
         reasons = _reasons(wanted)
         if best is None:
-            return self._not_now(decision, wanted, nothing), wanted.facts
+            return self._not_now(decision, wanted, nothing, computes=computes), wanted.facts
         verdict = verdict_of(best.outcome) if best.outcome is not None else _nothing_reused(decision)
         taken = replace(
             decision,
@@ -123,11 +125,13 @@ class PolicyEngine:
         broken = tuple(rule for rule, holds in self._admission if holds(facts) is not True)
         return Candidate(length, self._priced(facts), outcome, facts, broken)
 
-    def _cheapest(self, state: Resolved, logical: int) -> tuple[Candidate | None, Candidate, Candidate]:
+    def _cheapest(
+        self, state: Resolved, logical: int, *, computes: bool
+    ) -> tuple[Candidate | None, Candidate, Candidate]:
         """The cheapest admitted plan, the one that would be taken if no rule stood against it, and that of no reuse."""
         judge, around = self.engine.judge, state.environment()
         wanted = nothing = self.candidate(state, 0, None, around)
-        best = None if nothing.broken else nothing
+        best = nothing if computes and not nothing.broken else None
         empties = judge.nothing()
         for length in resumable_lengths(judge.groups, state, proposed_lengths(state)):
             if length > logical:
@@ -138,7 +142,7 @@ class PolicyEngine:
             if not outcome.clean:
                 continue
             found = self.candidate(state, length, outcome, around)
-            if _better(found, wanted):
+            if _better(found, wanted) or (wanted is nothing and not computes):
                 wanted = found
             if not found.broken and (best is None or _better(found, best)):
                 best = found
@@ -170,9 +174,11 @@ class PolicyEngine:
         return {name: max(0, amount) for name, amount in amounts.items() if amount is not None}
 
     @staticmethod
-    def _not_now(decision: Decision, wanted: Candidate, nothing: Candidate) -> Decision:
-        """Not even a plan without reuse is admitted: its rules say whether waiting can help."""
-        waits = all(rule.otherwise == "defer" for rule in nothing.broken)
+    def _not_now(decision: Decision, wanted: Candidate, nothing: Candidate, *, computes: bool) -> Decision:
+        """Not even a plan without reuse is possible and admitted: its rules say whether waiting can help."""
+        # What the request did not bring cannot be computed: then the plan that was wanted stands or falls.
+        broken = nothing.broken if computes else wanted.broken if wanted is not nothing else ()
+        waits = bool(broken) and all(rule.otherwise == "defer" for rule in broken)
         reasons = {reason.rule: reason for reason in (*_reasons(wanted), *_reasons(nothing))}
         return replace(
             decision,

@@ -37,6 +37,7 @@ def bind(
     constants: Mapping[str, object],
     *,
     scopes: tuple[str, ...] = CONSTANT_SCOPES,
+    never_unknown: frozenset[str] = frozenset(),
     where: Position | None = None,
     rule: str | None = None,
 ) -> Node:
@@ -49,6 +50,8 @@ def bind(
         node: A typed tree.
         constants: Values by full path, such as `group.window`; all of them are folded.
         scopes: Beginnings of the paths that must be constant.
+        never_unknown: Paths whose value is known wherever the tree is read; a quotient of one that is 0 for every value
+            of its domain is folded.
         where: Position of the rule, for errors.
         rule: Id of the rule, for errors.
 
@@ -56,7 +59,7 @@ def bind(
         BindError: A constant is missing or outside its domain, a divisor is not a positive constant,
             a product has no constant factor, or a number may leave 2**62.
     """
-    bound = _Binder(constants, scopes, where, rule, absent_is_false=False).visit(node)
+    bound = _Binder(constants, scopes, where, rule, never_unknown, absent_is_false=False).visit(node)
     check_bounds(bound, where=where, rule=rule)
     return bound
 
@@ -99,10 +102,12 @@ class _Binder:
         scopes: tuple[str, ...],
         where: Position | None,
         rule: str | None,
+        never_unknown: frozenset[str] = frozenset(),
         *,
         absent_is_false: bool,
     ) -> None:
         self.constants, self.scopes, self.where, self.rule = constants, scopes, where, rule
+        self.never_unknown = never_unknown
         self.absent_is_false = absent_is_false
 
     def visit(self, node: Node) -> Node:
@@ -173,10 +178,19 @@ class _Binder:
 
     def _arith(self, op: str, left: Node, right: Node) -> Node:
         node = Arith(op, left, right)
+        if op == "//" and self._surely_below(left, right):
+            return Literal(0, type_of(node))
         if not (isinstance(left, Literal) and isinstance(right, Literal)):
             return node
         check_bounds(node, where=self.where, rule=self.rule)
         return Literal(ARITHMETIC[op](left.value, right.value), type_of(node))
+
+    def _surely_below(self, left: Node, right: Node) -> bool:
+        """The quotient is 0, whatever the value is; of a fact that may be unknown it would be unknown."""
+        if not (isinstance(left, Ref) and left.path in self.never_unknown and isinstance(right, Literal)):
+            return False
+        lo, hi = left.fact.lo, left.fact.hi
+        return lo is not None and hi is not None and 0 <= lo <= hi < right.value  # type: ignore[operator]
 
     def _constant(self, ref: Ref) -> Node:
         kind = ref.fact.type

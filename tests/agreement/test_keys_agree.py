@@ -63,7 +63,7 @@ def axiom_says(tier: str, own: dict[str, Any], asked: dict[str, Any], matched: i
         other,
         lambda tokens: z3.And(known.known, tokens <= known.value),
     )
-    return z3.is_true(z3.simplify(z3.And(parts)))
+    return bool(z3.is_true(z3.simplify(z3.And(parts))))
 
 
 @settings(max_examples=150)

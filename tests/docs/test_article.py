@@ -13,7 +13,7 @@ import pytest
 from hitproof.rules import load_rulebook, read_source
 from hitproof.rules.scenarios import scenario_files
 from hitproof.spec.proof import CLAIMS
-from hitproof.spec.rulefile import EveryObjectDecl, ObjectDecl
+from hitproof.spec.rulefile import EveryObjectDecl, ObjectDecl, RuleFile
 from tests.docs.console import ROOT
 from tests.docs.pages import squeezed
 
@@ -22,18 +22,20 @@ PARTS = {"3": 5, "4": 3, "5": 4, "6": 4, "7": 0}
 """The article's sections that ask for something, and how many subsections each has."""
 SECTIONS = [name for one, count in PARTS.items() for name in (one, *(f"{one}.{n}" for n in range(1, count + 1)))]
 WITHOUT_A_REQUIREMENT = ("4",)
+LATER = ("repairs", "cache manager", "verifier")
 KINDS = ("objects", "rules", "events", "invariants", "flags", "facts", "claims", "code", "tests", "scenarios")
 RULEBOOK, SOURCE = load_rulebook("mixed_attention"), read_source("mixed_attention")
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One entry of the page: its id, the section that it stands in, what it names, and what is missing."""
+    """One entry of the page: its id and section, what it names, what is missing, and the step that will bring it."""
 
     id: str
     section: str
     named: dict[str, tuple[str, ...]]
     missing: str
+    step: str
 
 
 def entries() -> Iterator[Requirement]:
@@ -46,9 +48,11 @@ def entries() -> Iterator[Requirement]:
         found = re.match(r"\*\*(A[\d.]+-\d+)\.\*\* ", part)
         assert found, part
         told = dict(item.split(": ", 1) for item in map(squeezed, re.split(r"^- ", part, flags=re.MULTILINE)[1:]))
-        missing = told.pop("not yet", "")
+        gap = next((name for name in told if name.startswith("not yet")), "")
+        missing = told.pop(gap, "")
+        step = gap.removeprefix("not yet").strip(", *")
         named = {kind: tuple(re.findall(r"`([^`]+)`", names)) for kind, names in told.items()}
-        yield Requirement(found[1], section, named, missing)
+        yield Requirement(found[1], section, named, missing, step)
 
 
 REQUIREMENTS = list(entries())
@@ -69,7 +73,7 @@ def known(kind: str) -> set[str]:
             disposed = {f"{one.name}/{rule.id}" for one in objects for rule in RULEBOOK.dispositions[one.name]}
             process = RULEBOOK.recovering
             steps = {f"recovering/{step.id}" for step in process.steps} if process else set()
-            return steps | checks | options | disposed | {rule for rule, _ in declared() if rule.startswith("*/")}
+            return {rule for rule, _ in about_load()} | steps | checks | options | disposed | {rule for rule, _ in declared() if rule.startswith("*/")}
         case "events":
             return {event.id for one in objects for event in one.transitions}
         case "invariants":
@@ -88,6 +92,15 @@ def known(kind: str) -> set[str]:
             raise LookupError(kind)
 
 
+def about_load(only: RuleFile | None = None) -> Iterator[tuple[str, str]]:
+    """Rules about load of one rule file, or of all, with their sources."""
+    for part in [only] if only is not None else [part for _, part in SOURCE.parts()]:
+        for section in ("pools", "admission", "execution", "demotion", "retention", "policies"):
+            yield from ((f"{section}/{one.id}", one.source) for one in getattr(part, section))
+        if part.waiting is not None:
+            yield "waiting", part.waiting.source
+
+
 def declared() -> Iterator[tuple[str, str]]:
     """Every rule, event and invariant of the rule files as the page names it, with its source."""
     for _, part in SOURCE.parts():
@@ -99,6 +112,7 @@ def declared() -> Iterator[tuple[str, str]]:
             yield from ((f"{name}/{option.id}", option.source) for option in section.recovery)
             yield from ((f"{name}/{rule.id}", rule.source) for rule in section.disposition)
         yield from ((event.id, event.source) for event in part.transitions)
+        yield from about_load(part)
         yield from ((invariant.id, invariant.source) for invariant in part.invariants)
         if part.recovering is not None:
             yield from ((f"recovering/{step.id}", step.source) for step in part.recovering.steps)
@@ -134,6 +148,13 @@ def test_a_requirement_is_shown_or_said_to_be_missing(one: Requirement) -> None:
     """What has no gap names a test, a claim or a scenario that shows it; what names nothing says what is missing."""
     assert one.missing or {"tests", "claims", "scenarios"} & set(one.named)
     assert not one.missing or one.missing.endswith(".")
+
+
+@pytest.mark.parametrize("one", [one for one in REQUIREMENTS if one.missing], ids=lambda one: str(one.id))
+def test_what_is_missing_names_the_step_that_brings_it(one: Requirement) -> None:
+    """A gap without a plan is told as no gap."""
+    assert one.step in LATER
+    assert f"*{one.step}* (" in squeezed(PAGE.read_text("utf-8"))
 
 
 def test_requirements_are_numbered_by_section() -> None:

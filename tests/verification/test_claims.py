@@ -67,7 +67,7 @@ class TestHonesty:
         """A time-out is unknown, never proved."""
         from hitproof.verification.solve import Answer, Asker
 
-        monkeypatch.setattr(Asker, "ask", lambda *_, **__: Answer("unknown", reason="timeout"))
+        monkeypatch.setattr(Asker, "answer", lambda *_: Answer("unknown", reason="timeout"))
         report = verify(source, [profiles["gemma-3-27b"]], replayer=replayer, jobs=1)
         assert {"unknown"} == {result.verdict for result in report.claims}
 

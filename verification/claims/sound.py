@@ -23,13 +23,18 @@ from hitproof.verification.terms import all_of, negated
 __all__ = ["CLAIM"]
 
 CHECKS, EVENTS = "checks", "events"
+HELD = (
+    *("alignment", "chunk", "has_bytes", "has_v", "lookahead", "overlap", "ratio"),
+    *("row_bytes", "row_tokens", "scaled", "state_bytes", "window"),
+)
+"""Constants that say which rows a query reads and where they lie."""
 
 
 def parts(bound: BoundRulebook) -> list[Part]:
     """Two a group: its checks, and its events."""
     eventful = [group for group in bound.groups if group.transitions]
     return [
-        *each_group(bound.groups, "checks", about=(CHECKS,)),
+        *each_group(bound.groups, "checks", about=(CHECKS,), constants=HELD),
         *each_group(eventful, "transitions", about=(EVENTS,), constants=("has_bytes",), free=("stride",)),
     ]
 

@@ -50,6 +50,16 @@ def test_constants_are_folded(expression: str, bound: str) -> None:
     assert bound == text(bind(parse(expression), CONSTANTS))
 
 
+def test_a_quotient_that_is_always_0_is_folded_where_its_fact_is_never_unknown() -> None:
+    """Below the divisor for every value of its domain, and known wherever it is read; else it stays."""
+    beyond = f"length // {2**41} * 4 <= self.end"
+    folded = bind(parse(beyond), CONSTANTS, never_unknown=frozenset({"length"}))
+    assert "0 <= self.end" == text(folded)
+    assert beyond == text(bind(parse(beyond), CONSTANTS))
+    within = "length // 4 * 4 <= self.end"
+    assert within == text(bind(parse(within), CONSTANTS, never_unknown=frozenset({"length"})))
+
+
 @settings(max_examples=300)
 @given(conditions(), states())
 def test_folding_keeps_the_meaning(expression: str, state: dict[str, object]) -> None:
