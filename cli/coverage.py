@@ -18,7 +18,8 @@ class Coverage:
 
     A check is decisive where it failed at the longest logical length, an option where it is part of the plan, the full
     recompute where the verdict says so, a transition where an event asked for it, a disposition where it was the first
-    to apply to what failed, a flag where it was raised, a step of a recovery where it was taken.
+    to apply to what failed, a flag where it was raised, a rule of admission where it stood against the plan that was
+    wanted, a step of a recovery where it was taken.
     """
 
     def __init__(self, rulebook: Rulebook) -> None:
@@ -29,8 +30,9 @@ class Coverage:
             "checks": _labels(checks),
             "options": _labels((o.where, o.object, o.id) for one in rules for o in one.options),
             "transitions": {one.where: one.id for rule in rules for one in rule.transitions},
-            "dispositions": _labels((d.where, d.object, d.id) for group in rulebook.dispositions.values() for d in group),
+            "dispositions": _labels((d.where, d.object, d.id) for some in rulebook.dispositions.values() for d in some),
             "flags": {one.where: one.id for one in rulebook.flags},
+            "admission": {one.where: one.id for one in rulebook.policy.admission.values()},
             "steps": {} if rulebook.recovering is None else {one.where: one.id for one in rulebook.recovering.steps},
         }
         self._seen: dict[str, set[Position]] = {kind: set() for kind in self._labels}
@@ -46,6 +48,8 @@ class Coverage:
             if result.decision.verdict == "recompute":
                 self._seen["options"].update(one.recompute.where for one in bound.groups if one.recompute)
             self._count("flags", {flag.id: flag.where for flag in bound.flags}, result.decision.flags)
+            admission = {f"admission/{one.id}": one.where for one in bound.rulebook.policy.admission.values()}
+            self._count("admission", admission, (reason.rule for reason in result.decision.admission))
         disposing = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.dispositions}
         self._count("dispositions", disposing, result.beside)
         groups = {segment.id: segment.group for segment in scenario.segments}

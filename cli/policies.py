@@ -14,7 +14,6 @@ __all__ = ["chosen_policies", "evaluate_policies", "tell_policies"]
 
 ALL = "all"
 HEADINGS = (
-    "model",
     "policy",
     "TTFT p50",
     "p99",
@@ -75,24 +74,22 @@ def evaluate_policies(
 
 
 def tell_policies(reports: Sequence[dict[str, Any]]) -> None:
-    """A row each; what was turned away is told where anything was."""
+    """A table a model, a row a policy; what was turned away is told where anything was."""
     from hitproof.cli.output import show, table
 
-    if not reports:
-        return
-    column = 0 if len({report["settings"]["model"] for report in reports}) > 1 else 1
-    settings = reports[0]["settings"]
-    lanes = f"{settings['lanes']} lane{'s' if settings['lanes'] != 1 else ''}"
-    show(table(f"Policies in simulated time, {lanes}", HEADINGS[column:], [_row(one)[column:] for one in reports]))
-    for report in reports:
-        if report["refused"]:
-            show(f"{report['settings']['policy']} turned {report['refused']} requests away")
+    for model in dict.fromkeys(report["settings"]["model"] for report in reports):
+        rows = [report for report in reports if report["settings"]["model"] == model]
+        lanes = rows[0]["settings"]["lanes"]
+        how = f"{model} in simulated time, {lanes} lane{'s' if lanes != 1 else ''}"
+        show(table(how, HEADINGS, [_row(report) for report in rows]))
+        for report in rows:
+            if report["refused"]:
+                show(f"{report['settings']['policy']} turned {report['refused']} requests away")
 
 
 def _row(report: dict[str, Any]) -> tuple[str, ...]:
     settings, ttft, rates, moved = report["settings"], report["ttft_us"], report["rates"], report["bytes"]
     return (
-        settings["model"],
         settings["policy"],
         *(f"{ttft[name] / 1e6:.3f} s" for name in ("p50", "p99")),
         *(f"{100 * rates[name]:.2f} %" for name in ("effective", "recovered", "recomputed")),

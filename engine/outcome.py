@@ -108,7 +108,7 @@ class Judge:
                 result.clean = result.complete = False
                 return result
         if mending is not None:
-            mending.finish(at_most)
+            mending.finish(NO_LIMIT if full else at_most)
         return result
 
     def identity_fails(self, outcome: Outcome) -> bool:

@@ -133,9 +133,8 @@ def _environment_of(
     judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
 ) -> dict[str, Value]:
     """The facts as they were when the piece was first judged: its own before repair, its peers' after theirs."""
-    index, after, a, b, _ = outcome.used[group.index][place]
-    pieces = state.pieces.get(group.bound.id, ())
-    piece = pieces[index] if index >= 0 else after
+    index, _, a, b, _ = outcome.used[group.index][place]
+    piece = _as_found(state, group, index)
     first, to = group.span(outcome.length)
     flat = judge.peers_of(group, outcome, a, b, first, to)
     peers = {role: (flat[2 * i], flat[2 * i + 1]) for i, role in enumerate(group.roles)}
@@ -149,12 +148,13 @@ def _peers_as_found(
     first, to = group.span(outcome.length)
     places = peer_places(group, outcome.used, max(a, first), min(b, to))
     for role, (peer, at) in zip(group.roles, places, strict=True):
-        index = -1 if at < 0 else outcome.used[peer][at][0]
-        held = judge.groups[peer]
-        if index >= 0:
-            yield role, state.pieces[held.id][index]
-        else:
-            yield role, judge.nobody if at < 0 else held.empty(state.request, state.matched)
+        found = judge.nobody if at < 0 else _as_found(state, judge.groups[peer], outcome.used[peer][at][0])
+        yield role, found
+
+
+def _as_found(state: Resolved, group: CompiledGroup, index: int) -> Any:
+    """The piece before any repair; the record of nothing where none is held."""
+    return state.pieces[group.id][index] if index >= 0 else group.empty(state.request, state.matched)
 
 
 def _reason(rule: str, check: BoundCheck, env: Mapping[str, Value]) -> Reason:

@@ -184,8 +184,8 @@ class Cutter:
                 for field, value in _values(group).items()
                 if field not in ("id", "peers", "rules")
             ]
-            facts = self._digest_of(group.rules.facts)
-            self._keys[place] = _digest(told, facts, replace(group.rules, facts=facts))
+            rules = {**_values(group.rules), "facts": self._digest_of(group.rules.facts)}
+            self._keys[place] = _digest(told, {name: part for name, part in rules.items() if name not in _SILENT})
         return self._keys[place]
 
     def _around_key(self, part: Part) -> str:
@@ -212,7 +212,8 @@ def _trimmed(rules: Any, kept: frozenset[str], whole: bool) -> Any:
 
 
 def _unpriced(option: BoundOption) -> BoundOption:
-    return replace(option, cost=Withheld(f"the cost of {option.rule}"))
+    cost: Any = Withheld(f"the cost of {option.rule}")
+    return replace(option, cost=cost)
 
 
 def _unbound(group: BoundGroup, free: frozenset[str]) -> tuple[Transition, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import z3
@@ -18,18 +18,21 @@ Source = Any
 """Gives a fact's terms by name: a `Z3Facts` or a `Post`."""
 
 
-def small(world: World, *models: GroupModel) -> list[Any]:
+def small(world: World, *models: GroupModel) -> Iterator[Any]:
     """Wishes that make a counterexample easy to read: a short length, a request just longer, few unknowns."""
     n = world.shared("request.length").value
     unit = world.shared("request.granularity").value
-    wishes = [n == world.length + 1, unit == 1, world.length <= 65_536, world.length <= 4096, world.length <= 64]
-    wishes += [world.shared(path).known for path in world.shared.paths]
+    yield from (n == world.length + 1, unit == 1)
+    yield from (world.length <= short for short in (65_536, 4096, 64))
+    yield from (world.shared(path).known for path in world.shared.paths)
     for model in models:
         # The engine asks one piece for everything.
-        wishes += [model.share_first == 0, model.share_to == FAR]
-        for path in model.own.paths:
-            wishes.append(model.own(path).known)
-    return wishes
+        yield from (model.share_first == 0, model.share_to == FAR)
+        if "end" in model.group.facts:
+            # Where it takes several pieces, the engine has each one answer up to its own end.
+            end = model.own("end")
+            yield z3.Or(model.share_to == FAR, z3.And(end.known, end.value == model.share_to))
+        yield from (model.own(path).known for path in model.own.paths)
 
 
 def decode_value(model: z3.ModelRef, fact: Fact, term: Z3Fact, points: Iterable[int] = ()) -> FactValue:
@@ -75,6 +78,25 @@ def segment_of(
     return SegmentDecl(id=name or group.group.id.replace("@", "_r"), group=group.group.id, blank=True, facts=facts)
 
 
+def _pieces(model: z3.ModelRef, group: GroupModel, length: int) -> list[SegmentDecl]:
+    """The group's segment, with faultless ones before and behind it where it answers for a share in the middle."""
+    own = segment_of(model, group, length=length)
+    if group.group.rules.pieces != "span" or not group.reads_share:
+        return [own]
+    first, to = (model.eval(end, model_completion=True).as_long() for end in (group.share_first, group.share_to))
+    whole = next(one for one in group.world.everyone if one.id == group.group.id)
+    n = model.eval(group.world.shared("request.length").value, model_completion=True).as_long()
+    agreed = max(n, length) + int(whole.constants.get("lookahead", 0))
+
+    def healthy(where: str, start: int, end: int) -> SegmentDecl:
+        facts: dict[str, FactValue] = {"start": start, "end": end, "matched": agreed}
+        return SegmentDecl(id=f"{own.id}_{where}", group=own.group, facts=facts)
+
+    before = [healthy("before", 0, first)] if first else []
+    behind = [healthy("behind", to, length)] if first <= to < length else []
+    return [*before, own, *behind]
+
+
 def decode_event(
     model: z3.ModelRef, group: GroupModel, segment: str, step: Any, *, donor: str | None = None, length: int = 0
 ) -> Event:
@@ -110,7 +132,7 @@ def decode_scenario(
     chosen = (
         segments
         if segments is not None
-        else [segment_of(model, group, length=length) for group in world.models.values()]
+        else [piece for group in world.models.values() for piece in _pieces(model, group, length)]
     )
     taken = {segment.group for segment in chosen}
     if fill:

@@ -39,9 +39,7 @@ class Dual:
     F: z3.BoolRef
 
 
-def encode(
-    node: Node, names: FactNames, *, ctx: z3.Context | None = None, enums: EnumSorts | None = None
-) -> Dual:
+def encode(node: Node, names: FactNames, *, ctx: z3.Context | None = None, enums: EnumSorts | None = None) -> Dual:
     """Translate a bound condition.
 
     Args:

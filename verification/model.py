@@ -104,6 +104,11 @@ class GroupModel:
         return self._share[name]
 
     @property
+    def reads_share(self) -> bool:
+        """Whether anything was said of the piece's share."""
+        return bool(self._share)
+
+    @property
     def share_first(self) -> Any:
         """The first token of the piece's share."""
         return self.share("first").value

@@ -155,7 +155,7 @@ class Run:
         return self._heard(label, self.asker.ask(ctx, formulas))
 
     def must_each(self, ctx: Any, premise: Sequence[Any], witnesses: Sequence[Obligation]) -> set[str]:
-        """Witnesses over one premise: the labels of those formulas that can hold with it, each in a state of its own."""
+        """Witnesses over one premise: the labels of those that can hold with it, each in a state of its own."""
         self.obligations += len(witnesses)
         possible, undecided = self.asker.possible(ctx, premise, witnesses)
         self.gaps += [f"{label}: the solver gave up ({reason})" for label, reason in undecided]

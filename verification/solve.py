@@ -101,7 +101,7 @@ class Asker:
         return Answer("sat", solver.model())
 
     def _solver(self, ctx: z3.Context, formulas: Iterable[Any]) -> z3.Solver:
-        # Questions are many and small: what prepares big ones takes longer than these, and so does the newer arithmetic.
+        # Questions are many and small: preparing them takes longer than answering, and so does the newer arithmetic.
         solver = z3.SimpleSolver(ctx=ctx)
         solver.set("arith.solver", 2)
         solver.set(timeout=self.timeout_ms, rlimit=MAX_EFFORT, random_seed=7, max_memory=MAX_MEMORY_MB)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-__all__ = ["PolicyReport", "PolicyTally"]
+__all__ = ["PolicyReport", "PolicyTally", "percentile", "policy_table"]
+
+_HEADINGS = (
+    "model", "policy", "TTFT p50", "p90", "p99", "mean",
+    "effective", "recovered", "recomputed", "from host", "from disk", "down", "busy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +118,22 @@ class PolicyTally:
 def percentile(rising: list[float], share: int) -> float:
     """The least value that at least `share` per cent of a rising list do not exceed; 0 of nothing."""
     return rising[max(0, ceil(len(rising) * share / 100) - 1)] if rising else 0.0
+
+
+def policy_table(reports: Iterable[PolicyReport]) -> str:
+    """Markdown: seconds to the first token, per cent of all tokens touched, gigabytes, per cent of the lanes' time."""
+    rows: list[tuple[str, ...]] = [_HEADINGS, ("---",) * 2 + ("---:",) * 11]
+    rows += [_row(report.as_dict()) for report in reports]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _row(report: dict[str, Any]) -> tuple[str, ...]:
+    settings, ttft, rates, moved = report["settings"], report["ttft_us"], report["rates"], report["bytes"]
+    return (
+        settings["model"],
+        settings["policy"].replace("_", " "),
+        *(f"{ttft[name] / 1e6:.3f}" for name in ("p50", "p90", "p99", "mean")),
+        *(f"{100 * rates[name]:.2f}" for name in ("effective", "recovered", "recomputed")),
+        *(f"{moved[name] / 1e9:,.1f}" for name in ("host", "disk", "down")),
+        f"{100 * report['busy']:.0f}",
+    )

@@ -77,8 +77,11 @@ def test_coverage_tells_which_rules_decided() -> None:
     assert checks["total"] == checks["decisive"] + len(checks["never"])
     assert "*/fingerprint_matches" not in checks["never"]
     assert "*/same_weights" in checks["never"]
-    assert ("*/recompute" in data["coverage"]["options"]["never"], 1) == (False, data["coverage"]["options"]["decisive"])
-    assert {"checks", "options", "transitions", "dispositions", "flags", "steps"} == set(data["coverage"])
+    assert ("*/recompute" in data["coverage"]["options"]["never"], 1) == (
+        False,
+        data["coverage"]["options"]["decisive"],
+    )
+    assert {"checks", "options", "transitions", "dispositions", "flags", "admission", "steps"} == set(data["coverage"])
 
 
 def test_the_shipped_scenarios_leave_no_rule_idle() -> None:

@@ -15,7 +15,7 @@ from hitproof.spec.errors import UsageError
 from tests.engine.state_cases import engine_of
 
 V4, GEMMA, QWEN = "deepseek-v4-flash", "gemma-3-27b", "qwen3-next-80b-a3b"
-POLICIES = ("state_aware", "short_first", "always_load", "always_recompute", "longest_hit")
+POLICIES = ("state_aware", "short_first", "most_reuse", "always_load", "always_recompute", "longest_hit")
 UNIT = 512
 
 

@@ -132,3 +132,12 @@ def test_an_entry_is_not_purged_for_what_a_repair_would_do_to_its_peer() -> None
     assert {"entries": "keep", "index": "keep"} == decision.dispositions
     build.pieces["index"][0].kv_content = "older entries"
     assert "purge" == decide(build).dispositions["index"]
+
+
+def test_what_is_not_held_is_not_purged() -> None:
+    """An index that a plan makes anew was not there, whatever entries it is made for."""
+    build = build_of("pooled", 65, 64).all(but=["index"])
+    build.pieces["entries"][0].end = 32
+    decision = decide(build)
+    assert {"entries/rebuild_entries", "index/rebuild_keys"} <= {f"{one.group}/{one.option}" for one in decision.plan}
+    assert {"entries": "keep", "index": "keep"} == decision.dispositions

@@ -219,7 +219,8 @@ class TestFamilies:
     def test_llama_4_takes_its_kinds_from_lists_or_the_interval(self) -> None:
         """`layer_types` say the same as `no_rope_layers`, and an empty list as every fourth layer."""
         kinds = [*["chunked_attention"] * 3, "full_attention"] * 12
-        for values in ({"layer_types": kinds}, {"no_rope_layers": []}, {"no_rope_layers": None}):
+        stated: list[dict[str, Any]] = [{"layer_types": kinds}, {"no_rope_layers": []}, {"no_rope_layers": None}]
+        for values in stated:
             assert derive(LLAMA4).groups == derive(text_with(LLAMA4, **values)).groups
         every_second = derive(text_with(LLAMA4, no_rope_layers=[], no_rope_layer_interval=2))
         assert tuple(range(1, 48, 2)) == every_second.group("full").layers
@@ -406,7 +407,8 @@ class TestRefusals:
     @pytest.mark.parametrize("key", sorted(DECIDING_KEYS.keys() - {"layer_types", "use_sliding_window"}))
     def test_a_deciding_key_that_states_nothing_is_no_fault(self, key: str) -> None:
         """Null, false, 0 and empty values are what a model without the key has."""
-        for value in (None, False, 0, [], {}):
+        idle: list[Any] = [None, False, 0, [], {}]
+        for value in idle:
             assert derive(LLAMA).groups == derive(LLAMA | {key: value}).groups
 
     def test_a_window_that_is_switched_off_is_no_fault(self) -> None:

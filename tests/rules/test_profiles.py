@@ -250,11 +250,11 @@ class TestAgainstSheets:
         """Rows are the sheet's elements in two bytes each; states in four, their convolutions in two."""
         sheet, profile = sheet_of(name), load_profile(name)
         for told in sheet["cache_groups"]:
-            owners = {
-                (group.object, sizes[0]): group.constants[sizes[0]] / len(group.layers)
+            owners: dict[tuple[str, str], float] = {
+                (group.object, size): group.constants[size] / len(group.layers)
                 for group in profile.groups
-                for sizes in (("row_bytes",), ("state_bytes",))
-                if set(group.layers) <= set(told["layers"]) and sizes[0] in group.constants
+                for size in ("row_bytes", "state_bytes")
+                if set(group.layers) <= set(told["layers"]) and size in group.constants
             }
             rows = told.get("elements_per_token_per_layer", told.get("raw_elements_per_token_per_layer"))
             object_name = KINDS[told["kind"]][0][0]

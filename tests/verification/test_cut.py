@@ -111,7 +111,7 @@ EDITS: dict[str, tuple[Callable[[RuleSource], RuleSource], set[tuple[str, str]],
         {("sound", "window"), ("separation", "window")},
     ),
     "price": (
-        in_rules(*INDEX, "recovery", "remap", "cost", value="runtime.idle_us * 0.0 + 7.0"),
+        in_rules(*INDEX, "recovery", "remap", "cost", value="runtime.launch_us"),
         set(),
         {(claim, "csa_index") for claim in ("sound", "deterministic", "repair_sound", "static_graph", "fail_closed")},
     ),
@@ -160,17 +160,10 @@ def test_what_all_proofs_rest_on_is_in_every_key(what: str, flash: BoundRulebook
 
 def test_a_fact_of_the_segment_is_in_the_keys_of_its_object(flash: BoundRulebook) -> None:
     """So is the form that an object has at home."""
-    for rules in (
-        {"facts": lambda old: {**old.facts, "end": replace(old.facts["end"], hi=4096)}},
-        {"home": lambda old: "full"},
-        {"mandatory": lambda old: not old.mandatory},
-    ):
-        groups = tuple(
-            replace(group, rules=replace(group.rules, **{name: of(group.rules) for name, of in rules.items()}))
-            if group.id == "csa_index"
-            else group
-            for group in flash.groups
-        )
+    old = flash.group("csa_index").rules
+    narrow = {**old.facts, "end": replace(old.facts["end"], hi=4096)}
+    for rules in (replace(old, facts=narrow), replace(old, home="full"), replace(old, mandatory=not old.mandatory)):
+        groups = tuple(replace(group, rules=rules) if group.id == "csa_index" else group for group in flash.groups)
         now = replace(flash, groups=groups)
         before, after = (Cutter(bound).key(PROBE) for bound in (flash, now))
         assert before != after
@@ -245,7 +238,8 @@ def test_which_peer_is_which_is_in_the_key(flash: BoundRulebook) -> None:
 
 def test_a_rule_of_its_own_kind_is_never_taken_for_another(flash: BoundRulebook) -> None:
     """A value that a key cannot tell is an error, not a hole in the key."""
-    groups = tuple(replace(group, every=object()) if group.id == "csa_index" else group for group in flash.groups)
+    strange: Any = object()
+    groups = tuple(replace(group, every=strange) if group.id == "csa_index" else group for group in flash.groups)
     with pytest.raises(InternalError, match="which no key can tell"):
         Cutter(replace(flash, groups=groups)).key(PROBE)
 

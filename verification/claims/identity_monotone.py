@@ -26,8 +26,8 @@ FILING = "filing"
 def parts(bound: BoundRulebook) -> list[Part]:
     """What keys are made of, a group; and what events do to them, a form machine."""
     return [
-        *each_group(bound.groups, "checks", "keys", "options"),
-        *each_group(machines(bound.groups), "keys", "transitions", about=(FILING,)),
+        *each_group(bound.groups, "checks", "keys", "options", constants=("row_tokens",)),
+        *each_group(machines(bound.groups), "keys", "transitions", about=(FILING,), constants=(), free=("stride",)),
     ]
 
 

@@ -6,18 +6,17 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
+from hitproof.spec.bound import BoundOption, BoundRulebook
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, repaired
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_scenario, small
-from hitproof.verification.model import GroupModel, Post, World
+from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.terms import all_of, any_of, negated
 
 __all__ = ["CLAIM"]
-
 
 
 def parts(bound: BoundRulebook) -> list[Part]:

@@ -169,7 +169,8 @@ class _Pair:
             others("address").known,
             equal(mine("address").value, others("address").value),
         ]
-        alike = [term for n in IDENTITY for term in (mine(n).known, others(n).known, equal(mine(n).value, others(n).value))]
+        pairs = [(mine(name), others(name)) for name in IDENTITY]
+        alike = [term for a, b in pairs for term in (a.known, b.known, equal(a.value, b.value))]
         sealed = [term for facts in (mine, others) for term in (facts("sealed").known, facts("sealed").value)]
         return implies(all_of(meet, self.true), all_of([self.same_object, *sealed, *alike], self.true))
 
