@@ -60,9 +60,19 @@ def ways_to_mend(
         joints: Number of joint repairs.
         barred: Recovery levels that are not tried.
     """
+    as_found = Way(0, (0,) * joints, -1, 0, (), (), piece, mask, mask, None)
+    offers = group.offers(mask, piece, *context)
+    if len(offers) < 2 and not barred:
+        # The usual case, told sooner: what may run first is the only one, and mends all or nothing.
+        if not offers:
+            return []
+        option, price = offers[0]
+        longer = _longer(group, as_found, option, price, context)
+        if longer is None or not longer.left:
+            return [] if longer is None else [longer]
     ended: dict[Any, list[Way]] = {}
     reached: dict[Any, list[Way]] = {}
-    layer = [Way(0, (0,) * joints, -1, 0, (), (), piece, mask, mask, None)]
+    layer = [as_found]
     while layer:
         following: list[tuple[Any, Way]] = []
         for way in layer:

@@ -84,7 +84,12 @@ class _Reader:
                 kept = parse_condition(str(keep.keep), self._scopes.retention(), where=where, rule=keep.id)
                 retention[keep.id] = RetentionRule(keep.id, kept, keep.follows, keep.because, keep.source, where)
         policies: dict[str, Policy] = {}
-        found = {"admission": admission, "execution": execution, "demotion": demotion, "retention": retention}
+        found: dict[str, Mapping[str, object]] = {
+            "admission": admission,
+            "execution": execution,
+            "demotion": demotion,
+            "retention": retention,
+        }
         for tree, part in parts:
             at = Places(tree)
             for i, policy in enumerate(part.policies):

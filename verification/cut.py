@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
-from hitproof.spec.condition import Literal, Ref, bind, reads
-from hitproof.spec.errors import InternalError, Position
+from hitproof.spec.condition import bind, reads
+from hitproof.spec.errors import InternalError
 from hitproof.spec.rulebook import Invariant, Transition
+from hitproof.verification.digest import SILENT, digest_of, values_of
 from hitproof.verification.parts import ASPECTS, EVERYTHING, PRICED, Part
+from hitproof.verification.withheld import SomeConstants, Withheld
 
-__all__ = ["Cut", "Cutter", "Withheld"]
+__all__ = ["Cut", "Cutter"]
 
 _ASPECT_OF_FIELD = {
     "needed": "checks",
@@ -34,43 +34,6 @@ _OBJECT_FIELDS = frozenset({"name", "title", "home", "pieces", "mandatory", "fac
 _RULEBOOK_FIELDS = frozenset(
     {"name", "enums", "request", "runtime", "kernel", "group", "door", "engine_owned", "assumptions", "where"}
 )
-_SILENT = frozenset({"because", "source", "title", "where"})
-"""Fields that only tell a reader something; no proof rests on them."""
-
-
-class Withheld:
-    """Stands where a part said that it reads nothing; to read it all the same is a mistake of the claim."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def _refuse(self, *_: object) -> Any:
-        raise InternalError(f"a proof reads {self._what}, which its part does not name")
-
-    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __call__ = _refuse
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._refuse()
-
-
-class _Constants(Mapping[str, int | bool]):
-    """Those constants of a group that a part may read; asking for another one that the group has is refused."""
-
-    def __init__(self, values: Mapping[str, int | bool], allowed: frozenset[str]) -> None:
-        self._values, self._allowed = values, allowed
-
-    def __getitem__(self, name: str) -> int | bool:
-        if name in self._values and name not in self._allowed:
-            raise InternalError(f"a proof reads the constant '{name}', which its part does not name")
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._values if name in self._allowed)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +67,13 @@ class Cutter:
         """
         bound = self.bound
         if part.reads == EVERYTHING:
-            return Cut(**_values(bound), whole=bound)
+            return Cut(**values_of(bound), whole=bound)
         unknown = sorted(part.reads - ASPECTS)
         if unknown:
             raise InternalError(f"rules have no aspect '{unknown[0]}'")
         names = frozenset(self._order(part.groups))
         groups = tuple(self._group(group, part) for group in bound.groups if group.id in names)
-        return Cut(**{**_values(bound), **self._around(part.reads), "groups": groups}, whole=bound)
+        return Cut(**{**values_of(bound), **self._around(part.reads), "groups": groups}, whole=bound)
 
     def key(self, part: Part) -> str:
         """Digest of all that the cut leaves and of what the part is about.
@@ -119,14 +82,14 @@ class Cutter:
         """
         cut = self.cut(part)
         if part.reads == EVERYTHING:
-            return _digest(part.about, cut.rulebook.digest, cut.profile.model_dump_json())
+            return digest_of(part.about, cut.rulebook.digest, cut.profile.model_dump_json())
         order = self._order(part.groups)
         number = {name: index for index, name in enumerate(order)}
         groups = {group.id: group for group in cut.groups}
         contents = [self._group_key(groups[name], part) for name in order]
         wiring = [sorted((role, number[peer]) for role, peer in groups[name].peers.items()) for name in order]
         places = [number[name] for name in groups]
-        return _digest(part.about, len(part.groups), contents, wiring, places, self._around_key(part))
+        return digest_of(part.about, len(part.groups), contents, wiring, places, self._around_key(part))
 
     def _order(self, names: tuple[str, ...]) -> list[str]:
         """The part's groups, then the peers that they read, in an order that no id decides."""
@@ -151,7 +114,7 @@ class Cutter:
             if "transitions" in part.reads and part.free:
                 left["transitions"] = _unbound(group, part.free)
             left["rules"] = _trimmed(group.rules, _OBJECT_FIELDS, "rulebook" in part.reads)
-            left["constants"] = _Constants(group.constants, self._allowed(group, part))
+            left["constants"] = SomeConstants(group.constants, self._allowed(group, part))
             self._groups[place] = replace(group, **left)
         return self._groups[place]
 
@@ -170,7 +133,7 @@ class Cutter:
             whole = "rulebook" in aspects
             around = {
                 name: value if whole or name in aspects else Withheld(name)
-                for name, value in _values(self.bound).items()
+                for name, value in values_of(self.bound).items()
                 if name not in ("rulebook", "profile", "groups")
             }
             self._rules[aspects] = {**around, "rulebook": _trimmed(self.bound.rulebook, _RULEBOOK_FIELDS, whole)}
@@ -181,11 +144,11 @@ class Cutter:
         if place not in self._keys:
             told = [
                 self._digest_of(value) if isinstance(value, tuple) else value
-                for field, value in _values(group).items()
+                for field, value in values_of(group).items()
                 if field not in ("id", "peers", "rules")
             ]
-            rules = {**_values(group.rules), "facts": self._digest_of(group.rules.facts)}
-            self._keys[place] = _digest(told, {name: part for name, part in rules.items() if name not in _SILENT})
+            rules = {**values_of(group.rules), "facts": self._digest_of(group.rules.facts)}
+            self._keys[place] = digest_of(told, {name: part for name, part in rules.items() if name not in SILENT})
         return self._keys[place]
 
     def _around_key(self, part: Part) -> str:
@@ -194,13 +157,13 @@ class Cutter:
             around = dict(self._around(aspects))
             if "rulebook" in aspects:
                 around["rulebook"] = self.bound.rulebook.digest
-            self._keys[aspects,] = _digest(around)
+            self._keys[aspects,] = digest_of(around)
         return self._keys[aspects,]
 
     def _digest_of(self, value: object) -> str:
         """The digest of a value that many cuts share."""
         if id(value) not in self._digests:
-            self._digests[id(value)] = value, _digest(value)
+            self._digests[id(value)] = value, digest_of(value)
         return self._digests[id(value)][1]
 
 
@@ -208,7 +171,7 @@ def _trimmed(rules: Any, kept: frozenset[str], whole: bool) -> Any:
     """Rules of an object or of a rulebook with only these fields left."""
     if whole:
         return rules
-    return replace(rules, **{name: Withheld(name) for name in _values(rules) if name not in kept})
+    return replace(rules, **{name: Withheld(name) for name in values_of(rules) if name not in kept})
 
 
 def _unpriced(option: BoundOption) -> BoundOption:
@@ -236,35 +199,3 @@ def _constants_read(invariants: tuple[Invariant, ...], name: str) -> frozenset[s
     """Constants of the group that the rulebook's invariants over this object read."""
     paths = [path for one in invariants if name in one.require for path in reads(one.require[name])]
     return frozenset(path.removeprefix("group.") for path in paths if path.startswith("group."))
-
-
-def _values(thing: Any) -> dict[str, Any]:
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
-
-
-def _digest(*things: object) -> str:
-    return hashlib.sha256(repr(_canonical(things)).encode()).hexdigest()
-
-
-def _canonical(value: Any) -> Any:
-    """Nested tuples of plain values: equal for rules that mean the same, wherever they stand."""
-    if isinstance(value, Ref):
-        return value.path
-    if isinstance(value, Literal):
-        return value.value, type(value.value).__name__, value.type.kind, value.type.enum, str(value.type.unit)
-    if isinstance(value, Withheld):
-        return "withheld"
-    if isinstance(value, Position):
-        return ""
-    if is_dataclass(value):
-        parts = [(name, _canonical(part)) for name, part in _values(value).items() if name not in _SILENT]
-        return type(value).__name__, *parts
-    if isinstance(value, Mapping):
-        return "mapping", *sorted((str(name), _canonical(part)) for name, part in value.items())
-    if isinstance(value, frozenset):
-        return "set", *sorted(map(str, value))
-    if isinstance(value, tuple | list):
-        return tuple(map(_canonical, value))
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise InternalError(f"rules hold a value of type {type(value).__name__}, which no key can tell")

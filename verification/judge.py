@@ -39,7 +39,7 @@ def judge(claim: Claim, profile: str, parts: Sequence[Answered]) -> ClaimResult:
         verdict = "unknown"
     else:
         verdict = "proved"
-    detail = "; ".join(gaps[:5]) if gaps else _covered(claim, outcomes)
+    detail = "; ".join(gaps[:5]) if gaps or replayed else _covered(claim, outcomes)
     if verdict == "unknown" and not detail:
         detail = "no state was found that the claim's premise allows"
     return ClaimResult(

@@ -16,6 +16,9 @@ from hitproof.spec.rulebook import LEVELS
 
 __all__ = ["attempt", "attempts"]
 
+Beside = dict[str, list[Looked]]
+"""What became of the pieces of the groups before, by group."""
+
 
 def attempt(bound: BoundRulebook, state: Resolved, length: int) -> Attempt:
     """The best plan at a length; where none ends well, what each piece would be given by itself."""
@@ -23,40 +26,61 @@ def attempt(bound: BoundRulebook, state: Resolved, length: int) -> Attempt:
     def place(one: Attempt) -> tuple[object, ...]:
         return in_order(bound, one.cost, length, one.level, len(one.steps), one.ids)
 
-    best = min(attempts(bound, state, length), key=place, default=None)
-    return best or _each_by_itself(bound, state, length)
+    pieces = _Pieces(bound, state, length)
+    best = min(attempts(pieces), key=place, default=None)
+    return best or _each_by_itself(pieces)
 
 
-def attempts(bound: BoundRulebook, state: Resolved, length: int) -> Iterator[Attempt]:
+class _Pieces:
+    """The pieces that a length asks, each with what may become of it beside what became of its peers."""
+
+    def __init__(self, bound: BoundRulebook, state: Resolved, length: int) -> None:
+        self.bound, self.state, self.length = bound, state, length
+        self.all = [(group, *piece) for group in bound.groups for piece in pieces_at(group, state, length)]
+        self._known: dict[object, list[Looked]] = {}
+        self._found: dict[object, Looked] = {}
+
+    def ways(self, place: int, beside: Beside) -> list[Looked]:
+        """What ends well, the best by itself first; nothing where the piece cannot be mended."""
+        group, index, segment, share = self.all[place]
+        key = self._key(place, beside)
+        if key not in self._known:
+            around = surroundings(group, self.state, self.length, beside, share)
+            self._found[key] = _as_found(group, index, segment, share, around)
+            self._known[key] = _ways(self.bound, self.state, self._found[key], around)
+        return self._known[key]
+
+    def as_found(self, place: int, beside: Beside) -> Looked:
+        """The piece without a repair, once its ways were asked for."""
+        return self._found[self._key(place, beside)]
+
+    def _key(self, place: int, beside: Beside) -> object:
+        # What is looked at is remembered, so that each thing that may become of a peer is one object.
+        return place, *(id(one) for peer in self.all[place][0].peers.values() for one in beside[peer])
+
+    def with_one(self, place: int, beside: Beside, one: Looked) -> Beside:
+        """With one piece more."""
+        name = self.all[place][0].id
+        return {**beside, name: [*beside.get(name, ()), one]}
+
+
+def attempts(pieces: _Pieces, place: int = 0, beside: Beside | None = None) -> Iterator[Attempt]:
     """Every plan that ends well, less those in which some piece has a needless way."""
-    pieces = [(group, *piece) for group in bound.groups for piece in pieces_at(group, state, length)]
-    known: dict[object, list[Looked]] = {}
-
-    def combined(place: int, looked: dict[str, list[Looked]]) -> Iterator[Attempt]:
-        if place == len(pieces):
-            yield Attempt(length, prefill(bound, state, length), looked)
-            return
-        group, index, segment, share = pieces[place]
-        around = surroundings(group, state, length, looked, share)
-        key = (place, tuple(sorted(around.items())))
-        if key not in known:
-            known[key] = _ways(bound, state, group, index, segment, share, around)
-        for one in known[key]:
-            yield from combined(place + 1, {**looked, group.id: [*looked.get(group.id, ()), one]})
-
-    return combined(0, {})
+    beside = beside or {}
+    if place == len(pieces.all):
+        yield Attempt(pieces.length, prefill(pieces.bound, pieces.state, pieces.length), beside)
+        return
+    for one in pieces.ways(place, beside):
+        yield from attempts(pieces, place + 1, pieces.with_one(place, beside, one))
 
 
-def _each_by_itself(bound: BoundRulebook, state: Resolved, length: int) -> Attempt:
+def _each_by_itself(pieces: _Pieces) -> Attempt:
     """Each piece in the best way by itself, after its peers; what cannot be mended stays as it was found."""
-    looked: dict[str, list[Looked]] = {}
-    for group in bound.groups:
-        looked[group.id] = []
-        for index, segment, share in pieces_at(group, state, length):
-            around = surroundings(group, state, length, looked, share)
-            found = _ways(bound, state, group, index, segment, share, around)
-            looked[group.id].append(found[0] if found else _as_found(group, index, segment, share, around))
-    return Attempt(length, prefill(bound, state, length), looked)
+    beside: Beside = {}
+    for place in range(len(pieces.all)):
+        ways = pieces.ways(place, beside)
+        beside = pieces.with_one(place, beside, ways[0] if ways else pieces.as_found(place, beside))
+    return Attempt(pieces.length, prefill(pieces.bound, pieces.state, pieces.length), beside)
 
 
 def _as_found(group: BoundGroup, index: int, segment: Env, share: tuple[int, int], around: Env) -> Looked:
@@ -65,17 +89,9 @@ def _as_found(group: BoundGroup, index: int, segment: Env, share: tuple[int, int
     return Looked(group, index, share, segment, env, failed, segment, failed, [])
 
 
-def _ways(
-    bound: BoundRulebook,
-    state: Resolved,
-    group: BoundGroup,
-    index: int,
-    segment: Env,
-    share: tuple[int, int],
-    around: Env,
-) -> list[Looked]:
+def _ways(bound: BoundRulebook, state: Resolved, found: Looked, around: Env) -> list[Looked]:
     """What may become of a piece that ends well, the best by itself first; an optional one stays as it is."""
-    found = _as_found(group, index, segment, share, around)
+    group, index, segment, share = found.group, found.index, found.before, found.share
     if not found.failed or not group.rules.mandatory:
         return [found]
     barred = state.barred.get((group.id, index), frozenset())
@@ -93,6 +109,8 @@ def _ways(
                 follow(then, fails, [*steps, step(group, index, option, price)])
 
     follow(segment, found.failed, [])
+    if len(ways) < 2:
+        return ways
     shown = _shown(bound, group)
     kept = [one for one in ways if not any(_needless(bound, one, other, shown) for other in ways)]
     return sorted(kept, key=lambda one: in_order(bound, sum_of(one.steps), 0, _level(one), len(one.steps), one.ids))
@@ -101,7 +119,7 @@ def _ways(
 def _shown(bound: BoundRulebook, group: BoundGroup) -> set[str]:
     """Facts of a group's segments that rules of other groups read."""
     shown = set()
-    for reader in bound.groups:
+    for reader in (one for one in bound.groups if group.id in one.peers.values()):
         nodes = [reader.needed, *(check.require for check in reader.checks)]
         for option in reader.options:
             effect = option.effect

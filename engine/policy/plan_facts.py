@@ -64,9 +64,10 @@ def _known(price: float) -> float | None:
 
 def _wait(state: Resolved, *, host: int, disk: int) -> float | None:
     """Time until the paths in use are free; unknown where a backlog that matters is."""
-    waits = [
-        getattr(state.runtime, fact, None)
-        for size, fact in ((host, "host_backlog_us"), (disk, "disk_backlog_us"))
-        if size
-    ]
-    return None if None in waits else max(waits, default=0.0)
+    longest = 0.0
+    for size, fact in ((host, "host_backlog_us"), (disk, "disk_backlog_us")):
+        wait = getattr(state.runtime, fact, None) if size else 0.0
+        if wait is None:
+            return None
+        longest = max(longest, wait)
+    return longest

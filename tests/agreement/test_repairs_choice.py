@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -39,7 +40,7 @@ def best_of(build: Build, most: int = MOST_PLANS) -> list[Plan]:
     return [plan for plan in plans if plan.price == least]
 
 
-def test_no_plan_of_all_is_cheaper_or_unsound(record_property: pytest.RecordProperty) -> None:
+def test_no_plan_of_all_is_cheaper_or_unsound(record_property: Callable[[str, object], None]) -> None:
     """Over poisoned states of every model: the chosen plan ends well step by step, and costs what the best one costs.
 
     The best plan is found by trying every sequence of options on every piece at every length. Every recovery level is

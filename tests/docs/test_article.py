@@ -73,7 +73,8 @@ def known(kind: str) -> set[str]:
             disposed = {f"{one.name}/{rule.id}" for one in objects for rule in RULEBOOK.dispositions[one.name]}
             process = RULEBOOK.recovering
             steps = {f"recovering/{step.id}" for step in process.steps} if process else set()
-            return {rule for rule, _ in about_load()} | steps | checks | options | disposed | {rule for rule, _ in declared() if rule.startswith("*/")}
+            everywhere = {rule for rule, _ in declared() if rule.startswith("*/")}
+            return everywhere | {rule for rule, _ in about_load()} | steps | checks | options | disposed
         case "events":
             return {event.id for one in objects for event in one.transitions}
         case "invariants":

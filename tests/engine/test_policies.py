@@ -24,7 +24,9 @@ def prompt(at_ms: int, *ids: int, tokens: int | None = None) -> TraceRequest:
     return TraceRequest(at_ms, UNIT * len(ids) if tokens is None else tokens, 0, ids, UNIT)
 
 
-def run(requests: list[TraceRequest], policy: str = "state_aware", name: str = QWEN, **settings_: Any) -> dict[str, Any]:
+def run(
+    requests: list[TraceRequest], policy: str = "state_aware", name: str = QWEN, **settings_: Any
+) -> dict[str, Any]:
     """The figures of a policy; a token takes 10 us."""
     given_: dict[str, Any] = {"capacity": 1000, "runtime": {"prefill_us_per_token": 10.0}, **settings_}
     return evaluate_policy(requests, engine_of(name).bound, policy, **given_).as_dict()
@@ -60,7 +62,7 @@ def test_a_lane_serves_one_after_the_other() -> None:
 def test_demoted_blocks_come_back_over_the_path() -> None:
     """Room for four blocks on the device: the first prompt has gone to the host when it is asked for again."""
     story = [prompt(0, 1, 2, 3, 4), prompt(1000, 5, 6, 7, 8), prompt(2000, 1, 2, 3, 4, tokens=4 * UNIT + 100)]
-    tiers = {"capacity": 6, "host_blocks": 100}
+    tiers: dict[str, Any] = {"capacity": 6, "host_blocks": 100}
     loaded = run(story, "always_load", **tiers)
     assert loaded["bytes"]["host"] > 0 and loaded["rates"]["recovered"] > 0
     cold = run(story, "always_recompute", **tiers)

@@ -94,6 +94,11 @@ def test_a_name_that_does_not_exist_is_an_error(given: dict[str, Any], got: str)
         ({"facts": {"kv.end": 3}}, "kv.end: expected 3, got 64"),
         ({"competing": ["promote"]}, "competing: expected ['promote'], got []"),
         (
+            {"cheaper": ["kv/bounce"], "at": 64},
+            "cheaper: kv/bounce: it has no price: kv/bounce may not run",
+        ),
+        ({"cheaper": [], "at": 0}, "cheaper: no reuse: it costs 2600.0 and the decision 40.0 us"),
+        (
             {"option": "kv/bounce", "at": 64, "fails_after": []},
             "fails after: expected [], got the option does not apply",
         ),

@@ -123,6 +123,7 @@ class TestConstants:
     def test_an_object_without_rules_is_told(self, source: RuleSource) -> None:
         """The objects that have some are listed."""
         changed, _ = source.edited(("objects", "recurrent_state"), None)
+        changed, _ = changed.edited(("demotion", "idle_above_high_water", "objects", "recurrent_state"), None)
         smaller, _ = changed.edited(("produces", "recurrent_state"), None)
         state = {"id": "state", "object": "recurrent_state", "constants": {"state_bytes": 64, "stride": 4096}}
         with pytest.raises(BindError, match="no rules for 'recurrent_state'") as caught:

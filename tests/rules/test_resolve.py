@@ -9,7 +9,7 @@ import pytest
 from hitproof.rules.resolve import load_rulebook, resolve
 from hitproof.rules.source import RuleSource
 from hitproof.spec.errors import ConditionError, DuplicateError, ReferenceNameError, SchemaError, UnitError
-from hitproof.spec.rulebook import Rulebook
+from hitproof.spec.rulebook import ORDER, Rulebook
 from tests.rules.broken_book import Slip, assert_told, edit, slips
 
 
@@ -37,6 +37,36 @@ class TestWhole:
         with pytest.raises(SchemaError, match="no `prefill:` cost") as caught:
             load_rulebook(book)
         assert (str(path), "prefill") == (caught.value.where.file, caught.value.expected)
+
+    def test_an_order_of_choosing_is_needed(self, source: RuleSource) -> None:
+        """Without one, equal states could get different plans."""
+        changed, _ = source.edited(("choosing",), None)
+        with pytest.raises(SchemaError, match="no `choosing:` order") as caught:
+            resolve(changed)
+        assert "choosing" == caught.value.expected
+
+    @pytest.mark.parametrize(
+        "order",
+        [ORDER[:-1], [*ORDER, "price"], ["price", "price", *ORDER[2:]]],
+        ids=["one missing", "one too many", "one twice"],
+    )
+    def test_the_order_of_choosing_names_each_part_once(self, source: RuleSource, order: list[str]) -> None:
+        """What is left out would decide nothing, and what stands twice nothing more."""
+        changed, _ = source.edited(("choosing", "order"), list(order))
+        with pytest.raises(SchemaError, match="does not name each of its parts once") as caught:
+            resolve(changed)
+        assert (", ".join(order), ", ".join(ORDER)) == (caught.value.got, caught.value.expected)
+
+    def test_an_order_by_something_else_is_refused(self, source: RuleSource) -> None:
+        """The parts that there are, are told."""
+        changed, _ = source.edited(("choosing", "order"), [*ORDER[:-1], "colour"])
+        with pytest.raises(SchemaError, match="choosing"):
+            resolve(changed)
+
+    def test_the_order_of_choosing_is_that_of_the_file(self, source: RuleSource) -> None:
+        """In whatever order it stands."""
+        changed, _ = source.edited(("choosing", "order"), list(ORDER[::-1]))
+        assert ORDER[::-1] == resolve(changed).choosing.order
 
     def test_leniently_a_faulty_rulebook_resolves(self, source: RuleSource) -> None:
         """The verifier is shown a `known` under a negation; the engine is not."""

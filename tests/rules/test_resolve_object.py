@@ -222,11 +222,11 @@ class TestObjects:
     ),
     Slip(
         "domain reads an unknown fact",
-        INDEX,
+        "objects/compressed_global.yaml",
         "domain: [self.start <= self.end,",
         "domain: [self.start <= ¶self.ent,",
         ConditionError,
-        rule="routing_index",
+        rule="compressed_global",
         got="self.ent",
         hint="self.",
     ),

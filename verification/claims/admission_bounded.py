@@ -275,10 +275,10 @@ def _one_group() -> Profile:
         profile="one-layer-kind",
         title="Homogeneous attention",
         layers=1,
-        groups=[
-            Group(id="kv", object="full_kv", layers=[0], constants=constants),
-            Group(id="manifest", object="demoted_prefix", layers=[0]),
-        ],
+        groups=(
+            Group(id="kv", object="full_kv", layers=(0,), constants=constants),
+            Group(id="manifest", object="demoted_prefix", layers=(0,)),
+        ),
     )
 
 

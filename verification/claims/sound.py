@@ -92,7 +92,7 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
             world,
             "sound",
             f"{group.id} is accepted and does not hold what is read",
-            Expectation(accepted=True, at=length),
+            Expectation(accepted=True, ready=[group.id], at=length),
         ),
     )
 
