@@ -11,6 +11,7 @@ from hitproof.cli.check import check
 from hitproof.cli.explain import explain
 from hitproof.cli.failure import EXIT_GOOD
 from hitproof.cli.graph import graph
+from hitproof.cli.kernels import kernels_app
 from hitproof.cli.options import DebugOption, Format, FormatOption
 from hitproof.cli.output import write_json, write_text
 from hitproof.cli.profiles import profile_app
@@ -59,5 +60,6 @@ def version(format: FormatOption = Format.text, debug: DebugOption = False) -> i
 
 for _command in (check, verify, test, explain, graph, replay, calibrate, schema, version):
     app.command(_command.__name__)(_command)
+app.add_typer(kernels_app, name="kernels")
 app.add_typer(profile_app, name="profile")
 app.add_typer(trace_app, name="trace")

@@ -18,11 +18,14 @@ class Norm:
         weight: [N], or None where the norm has none.
         eps: Added to the mean square.
         plus_one: The weight is kept as its distance from one, as in Gemma.
+        rounds_first: The rows are rounded to their type before the weight is applied, as in Llama, Qwen and DeepSeek,
+            and not behind it, as in Gemma and gpt-oss.
     """
 
     weight: torch.Tensor | None
     eps: float
     plus_one: bool = False
+    rounds_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,8 @@ class Linear:
 def normed(rows: torch.Tensor, norm: Norm) -> torch.Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last axis.
 
-    Computed in float32 whatever the rows' type, and rounded once at the end: models' own code does the former even in
-    float64, and rows made anew must equal those that the model wrote.
+    The mean is float32 whatever the rows' type: models' own code does that even in float64, and rows made anew must
+    equal those that the model wrote.
 
     Args:
         rows: [..., N].
@@ -48,9 +51,10 @@ def normed(rows: torch.Tensor, norm: Norm) -> torch.Tensor:
     """
     wide = rows.to(torch.float32)
     scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.eps)
+    if norm.rounds_first:
+        scaled = scaled.to(rows.dtype)
     if norm.weight is not None:
-        weight = norm.weight.to(torch.float32)
-        scaled = scaled * (1.0 + weight if norm.plus_one else weight)
+        scaled = scaled * (1.0 + norm.weight if norm.plus_one else norm.weight)
     return scaled.to(rows.dtype)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "ProfileError",
     "ReferenceNameError",
     "SchemaError",
+    "TensorError",
     "TraceError",
     "UnitError",
     "UsageError",
@@ -163,6 +164,12 @@ class TraceError(HitproofError):
     """A line of a request trace cannot be used."""
 
     code = "trace"
+
+
+class TensorError(HitproofError):
+    """A tensor, a buffer or a block table has another shape, number format or extent than a kernel takes."""
+
+    code = "tensor"
 
 
 class UsageError(HitproofError):

@@ -163,10 +163,7 @@ class _Encoder:
     def _compare(self, op: str, left: Node, right: Node) -> Any:
         if type_of(left).kind == "enum":
             return self._compare_enums(op, left, right)
-        first, second = self.value(left), self.value(right)
-        if (type_of(left).kind == "real") is not (type_of(right).kind == "real"):
-            first, second = (side if z3.is_real(side) else z3.ToReal(side) for side in (first, second))
-        return COMPARISONS[op](first, second)
+        return COMPARISONS[op](self.value(left), self.value(right))
 
     def _compare_enums(self, op: str, left: Node, right: Node) -> z3.BoolRef:
         if isinstance(left, Literal) and isinstance(right, Literal):

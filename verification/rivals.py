@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup, BoundOption
+from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
 from hitproof.spec.condition import Literal, Node, refs, substitute
 from hitproof.spec.facts import TOKENS
 from hitproof.spec.scenario import Expectation, Scenario
@@ -16,7 +16,7 @@ from hitproof.verification.encode import encode_number
 from hitproof.verification.model import GroupModel, Post, World
 from hitproof.verification.run import Run
 
-__all__ = ["earning_stories", "order_stories"]
+__all__ = ["at_stated_rates", "earning_stories", "order_stories"]
 
 
 def order_stories(run: Run) -> Iterator[Scenario]:
@@ -113,12 +113,19 @@ class _Question:
         return decode_scenario(found.model, world, "cheapest_first", title, Expectation(at=length, cheaper=plan))
 
     def _number(self, cost: Node, values: Mapping[str, Node], names: Any) -> Any:
-        found = dict(values)
-        for ref in refs(cost):
-            value = self.rates.get(ref.path)
-            if isinstance(value, int | float):
-                found[ref.path] = Literal(value, ref.fact.type)
-        return encode_number(substitute(cost, found), names, ctx=self.world.ctx, enums=self.world.enums)[0]
+        node = substitute(at_stated_rates(cost, self.run.whole), values)
+        return encode_number(node, names, ctx=self.world.ctx, enums=self.world.enums)[0]
+
+
+def at_stated_rates(cost: Node, bound: BoundRulebook) -> Node:
+    """A price with the rates that the rulebook states as examples; linear in all that is left open."""
+    stated = bound.rulebook.environment
+    values: dict[str, Node] = {}
+    for ref in refs(cost):
+        value = stated.get(ref.path)
+        if ref.path.startswith("runtime.") and isinstance(value, int | float):
+            values[ref.path] = Literal(value, ref.fact.type)
+    return substitute(cost, values)
 
 
 def _applies_after(model: GroupModel, option: BoundOption, post: Post) -> Any:

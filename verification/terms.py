@@ -81,4 +81,4 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": lambda left, right: _pair(z3core.Z3_mk_gt, left, right),
     ">=": lambda left, right: _pair(z3core.Z3_mk_ge, left, right),
 }
-"""The comparison that an operator stands for, of two numbers of one sort; the first two of any sort."""
+"""The comparison that an operator stands for, of two numbers, whole or real; the first two of any one sort."""

@@ -14,7 +14,7 @@ import torch
 
 from hitproof.kernels.norms import Linear, Norm, normed, projected
 from hitproof.kernels.rotary import Rotary, rotated
-from hitproof.spec.errors import SchemaError
+from hitproof.spec.errors import TensorError
 
 __all__ = [
     "Compressed",
@@ -40,7 +40,7 @@ class Compressor:
             two series: the first D numbers are for the next entry, the last D for its own.
 
     Raises:
-        SchemaError: The sizes do not fit together.
+        TensorError: The sizes do not fit together.
     """
 
     position_bias: torch.Tensor
@@ -52,12 +52,12 @@ class Compressor:
         series = 2 if self.overlap else 1
         shape = tuple(self.position_bias.shape)
         if len(shape) != 2 or 0 in shape or shape[1] % series:
-            raise SchemaError("not a position bias", got=shape, expected=f"[m, {series} * D]")
+            raise TensorError("not a position bias", got=shape, expected=f"[m, {series} * D]")
         weight = None if self.norm.weight is None else tuple(self.norm.weight.shape)
         if weight not in (None, (self.size,)):
-            raise SchemaError("the norm's weight does not fit the entry", got=weight, expected=(self.size,))
+            raise TensorError("the norm's weight does not fit the entry", got=weight, expected=(self.size,))
         if self.size < self.rotary.size:
-            raise SchemaError(
+            raise TensorError(
                 "more numbers are to be turned than an entry has", got=self.rotary.size, expected=self.size
             )
 
@@ -129,11 +129,11 @@ def project(inputs: torch.Tensor, value: Linear, gate: Linear) -> tuple[torch.Te
         Two tensors `[..., T, C * D]` in the type of `inputs`.
 
     Raises:
-        SchemaError: Shapes do not fit.
+        TensorError: Shapes do not fit.
     """
     shapes = (tuple(value.weight.shape), tuple(gate.weight.shape))
     if shapes[0] != shapes[1] or shapes[0][-1] != inputs.shape[-1]:
-        raise SchemaError("inputs and projections do not fit", got=(tuple(inputs.shape), *shapes), expected="one X")
+        raise TensorError("inputs and projections do not fit", got=(tuple(inputs.shape), *shapes), expected="one X")
     return projected(inputs, value), projected(inputs, gate)
 
 
@@ -157,7 +157,7 @@ def recompress(
         Every entry whose window ends within these tokens, in the type of `values`, and the state behind them.
 
     Raises:
-        SchemaError: Shapes do not fit, or the state has not the rows of its length.
+        TensorError: Shapes do not fit, or the state has not the rows of its length.
     """
     _require_rows(values, gates, compressor)
     state = state or empty_state(compressor, values)
@@ -183,13 +183,13 @@ def state_from_rows(
         first: Tokens before these rows; no later than the first row that the state holds.
 
     Raises:
-        SchemaError: Shapes do not fit, or rows that the state holds are missing.
+        TensorError: Shapes do not fit, or rows that the state holds are missing.
     """
     _require_rows(values, gates, compressor)
     length = first + int(values.shape[-2])
     needed = live_rows(length, compressor.ratio, compressor.overlap)
     if values.shape[-2] < needed:
-        raise SchemaError(
+        raise TensorError(
             f"the state at {length} tokens holds rows that are not given",
             got=f"{values.shape[-2]} rows",
             expected=f"at least {needed}",
@@ -236,7 +236,7 @@ def _pool(values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
 def _require_rows(values: torch.Tensor, gates: torch.Tensor, compressor: Compressor) -> None:
     """Refuse rows of another shape."""
     if values.ndim < 2 or values.shape != gates.shape or values.shape[-1] != compressor.width:
-        raise SchemaError(
+        raise TensorError(
             "values and gates are not rows of this compressor",
             got=(tuple(values.shape), tuple(gates.shape)),
             expected=f"[..., T, {compressor.width}] twice",
@@ -248,4 +248,4 @@ def _require_state(state: CompressorState, compressor: Compressor) -> None:
     expected = (live_rows(state.length, compressor.ratio, compressor.overlap), compressor.width)
     shapes = (tuple(state.values.shape[-2:]), tuple(state.scores.shape[-2:]))
     if state.length < 0 or shapes != (expected, expected):
-        raise SchemaError(f"not a state at {state.length} tokens", got=shapes, expected=(expected, expected))
+        raise TensorError(f"not a state at {state.length} tokens", got=shapes, expected=(expected, expected))

@@ -8,6 +8,7 @@ import torch
 
 from hitproof.kernels.norms import Linear, Norm, normed, projected
 from hitproof.kernels.rotary import Rotary, rotated
+from hitproof.spec.errors import TensorError
 
 __all__ = ["CachePath", "NewRows", "rows_from_inputs"]
 
@@ -53,7 +54,11 @@ def rows_from_inputs(inputs: torch.Tensor, positions: torch.Tensor, path: CacheP
         inputs: [T, N] hidden states at the layer's door, in the type in which the model runs.
         positions: [T] int64, tokens.
         path: The layer's weights.
+
+    Raises:
+        TensorError: The weights are those of inputs of another size.
     """
+    _check(inputs, positions, path)
     hidden = inputs if path.input_norm is None else normed(inputs, path.input_norm)
     key = projected(hidden, path.key).unflatten(-1, (path.heads, -1))
     if not path.norm_after_rotary:
@@ -66,6 +71,25 @@ def rows_from_inputs(inputs: torch.Tensor, positions: torch.Tensor, path: CacheP
         return NewRows(key, None)
     value = projected(hidden, path.value).unflatten(-1, (path.heads, -1))
     return NewRows(key, _head_norm(value, path.value_norm))
+
+
+def _check(inputs: torch.Tensor, positions: torch.Tensor, path: CachePath) -> None:
+    size = path.key.weight.shape[1]
+    if inputs.dim() != 2 or inputs.shape[1] != size:
+        raise TensorError("the inputs are of another size", got=list(inputs.shape), expected=f"[T, {size}]")
+    if positions.dtype != torch.int64 or positions.shape != inputs.shape[:1]:
+        raise TensorError(
+            "each input has a position",
+            got=f"{positions.dtype} {list(positions.shape)}",
+            expected=f"torch.int64 [{inputs.shape[0]}]",
+        )
+    for linear in (path.key, path.value):
+        if linear is not None and (linear.weight.shape[1] != size or linear.weight.shape[0] % path.heads):
+            raise TensorError(
+                "the weights are no whole heads of this input",
+                got=list(linear.weight.shape),
+                expected=f"[{path.heads} * D, {size}]",
+            )
 
 
 def _head_norm(rows: torch.Tensor, norm: Norm | None) -> torch.Tensor:

@@ -21,7 +21,7 @@ from tests.agreement.all_plans import Plan, TooManyPlans, all_plans, longest_mat
 from tests.agreement.judged_states import poisoned
 from tests.engine.state_cases import SMALL, Build, build_of, engine_of, random_build, small_profile
 
-STATES = int(os.environ.get("HITPROOF_JUDGED_STATES", "500"))
+STATES = int(os.environ.get("HITPROOF_JUDGED_STATES", "800"))
 """How many states are judged; more where the environment asks for more."""
 
 MOST_PLANS = 2000

@@ -17,6 +17,11 @@ STARTS = (0, 37, 5000)
 NEAR = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
+def near(name: str, dtype: Any) -> float:
+    """How near the rows must be; Llama 4's own code turns in float32 whatever its type."""
+    return NEAR[torch.float32 if name == "llama4" else dtype]
+
+
 def cached(name: str, layer: Any) -> tuple[Any, Any]:
     """[T, H, D] keys and values of one layer's cache; a latent and its rotary part in one row, and no values."""
     key, value = layer.keys[0].transpose(0, 1), layer.values[0].transpose(0, 1)
@@ -43,9 +48,9 @@ def test_rows_equal_those_that_the_model_cached(name: str, dtype: Any, start: in
         assert held == (WINDOW - 1 if layer.is_sliding else 90)
         made = rows_from_inputs(kept[index][0][-held:], positions[-held:], cache_path(name, model, index))
         assert made.key.dtype == dtype
-        assert apart(made.key, key) < NEAR[dtype], f"keys of layer {index}"
+        assert apart(made.key, key) < near(name, dtype), f"keys of layer {index}"
         if value is not None:
-            assert apart(made.value, value) < NEAR[dtype], f"values of layer {index}"
+            assert apart(made.value, value) < near(name, dtype), f"values of layer {index}"
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

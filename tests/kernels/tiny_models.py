@@ -42,7 +42,11 @@ class Tiny:
 def tiny(name: str, dtype: torch.dtype = torch.float32, seed: int = 0) -> Any:
     """A model with random weights everywhere: fresh norms and biases are ones and zeros, and would hide faults."""
     made = MODELS[name]
-    model = getattr(transformers, made.model)._from_config(made.config(), attn_implementation="eager").to(dtype).eval()
+    # Experts one by one: their grouped kernel knows no float64.
+    model = getattr(transformers, made.model)._from_config(
+        made.config(), attn_implementation="eager", experts_implementation="eager"
+    )
+    model = model.to(dtype).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -90,9 +94,14 @@ def _linear(module: Any) -> Linear:
     return Linear(module.weight.detach(), None if module.bias is None else module.bias.detach())
 
 
-def _norm(module: Any, plus_one: bool = False) -> Norm:
-    eps = module.eps if hasattr(module, "eps") else module.variance_epsilon
-    return Norm(module.weight.detach(), eps, plus_one)
+def _norm(module: Any) -> Norm:
+    """The norm as Llama has it, whose code most models share."""
+    return Norm(module.weight.detach(), module.variance_epsilon, rounds_first=True)
+
+
+def _gemma_norm(module: Any) -> Norm:
+    """Gemma's, whose code reads the weight as float32."""
+    return Norm(module.weight.detach().to(torch.float32), module.eps, plus_one=True)
 
 
 def _gemma(model: Any, index: int) -> CachePath:
@@ -103,11 +112,11 @@ def _gemma(model: Any, index: int) -> CachePath:
         turning = stretched(turning, rope["factor"])
     attention = layer.self_attn
     return CachePath(
-        _norm(layer.input_layernorm, plus_one=True),
+        _gemma_norm(layer.input_layernorm),
         _linear(attention.k_proj),
         _linear(attention.v_proj),
         config.num_key_value_heads,
-        key_norm=_norm(attention.k_norm, plus_one=True),
+        key_norm=_gemma_norm(attention.k_norm),
         rotary=Rotary(turning),
     )
 
@@ -126,7 +135,7 @@ def _gpt_oss(model: Any, index: int) -> CachePath:
     )
     attention = layer.self_attn
     return CachePath(
-        _norm(layer.input_layernorm),
+        Norm(layer.input_layernorm.weight.detach(), config.rms_norm_eps),
         _linear(attention.k_proj),
         _linear(attention.v_proj),
         config.num_key_value_heads,
@@ -153,7 +162,7 @@ def _llama4(model: Any, index: int) -> CachePath:
     turned = bool(config.no_rope_layers[index])
     turning = frequencies(config.head_dim, config.rope_parameters["rope_theta"])
     return CachePath(
-        _norm(layer.input_layernorm),
+        Norm(layer.input_layernorm.weight.detach(), config.rms_norm_eps, rounds_first=True),
         _linear(attention.k_proj),
         _linear(attention.v_proj),
         config.num_key_value_heads,
@@ -183,9 +192,7 @@ def _gemma_config() -> Any:
         "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
         "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0},
     }
-    return transformers.Gemma3TextConfig(
-        **SIZES, sliding_window=WINDOW, query_pre_attn_scalar=16, rope_parameters=rope
-    )
+    return transformers.Gemma3TextConfig(**SIZES, sliding_window=WINDOW, query_pre_attn_scalar=16, rope_parameters=rope)
 
 
 def _gpt_oss_config() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import z3
@@ -13,7 +14,7 @@ from hitproof.verification.decode import small
 from hitproof.verification.encode import encode_number
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
-from hitproof.verification.rivals import earning_stories, order_stories
+from hitproof.verification.rivals import at_stated_rates, earning_stories, order_stories
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.solve import Answer
 
@@ -131,21 +132,31 @@ def _prices(run: Run, group: BoundGroup) -> None:
     world = World(run.bound)
     model = world.group(group.id)
     wanted = {option.id: _wanted(model, option) for option in group.options}
-    wrong = [
-        (option.id, z3.And(wanted[option.id], *_known_rates(option.cost, model.names), _wrong_cost(model, option)))
-        for option in group.options
-    ]
+    wrong = [(option.id, _wrong_price(model, option, option.cost, wanted[option.id])) for option in group.options]
     premise = [*world.usual(), world.length > 0, model.identity()]
-    found = run.must_none(
-        world.ctx, [*premise, *world.domains()], wrong, soft=lambda: small(world, *world.models.values())
-    )
+    asked = [*premise, *world.domains()]
+    found = run.must_none(world.ctx, asked, wrong, soft=lambda: small(world, *world.models.values()))
+    if found is None and run.gaps:
+        found = _at_stated_rates(run, model, wanted, asked)
     if found is not None:
         _report(run, group, found)
         return
-    possible = run.must_each(world.ctx, [*premise, *world.domains()], list(wanted.items())[:1])
+    possible = run.must_each(world.ctx, asked, list(wanted.items())[:1])
     if possible:
         run.witness = f"{group.id}/{min(possible)} has a price"
     run.count += len(group.options)
+
+
+def _at_stated_rates(
+    run: Run, model: GroupModel, wanted: Mapping[str, Any], asked: Sequence[Any]
+) -> tuple[str, Answer] | None:
+    """A difference of products of unknowns is out of the solver's reach; at the stated rates it may show a failure."""
+    for option in model.group.options:
+        cost = at_stated_rates(option.cost, run.whole)
+        answer = run.asker.ask(model.world.ctx, [*asked, _wrong_price(model, option, cost, wanted[option.id])])
+        if answer.status == "sat":
+            return option.id, answer
+    return None
 
 
 def _report(run: Run, group: BoundGroup, found: tuple[str, Answer]) -> None:
@@ -165,8 +176,10 @@ def _wanted(model: GroupModel, option: BoundOption) -> Any:
     return z3.And(model.applies(option), z3.Or(failing) if failing else model.false)
 
 
-def _wrong_cost(model: GroupModel, option: BoundOption) -> Any:
-    return _wrong(option.cost, model.names, model.world)
+def _wrong_price(model: GroupModel, option: BoundOption, cost: Node, wanted: Any) -> Any:
+    """The option is wanted, the rates are known, and the price is unknown or below 0."""
+    known = _known_rates(option.cost, model.names)
+    return z3.And(wanted, *known, _wrong(cost, model.names, model.world))
 
 
 def _wrong(cost: Node, names: Names, world: World) -> Any:

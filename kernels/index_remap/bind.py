@@ -1,0 +1,45 @@
+"""`index_remap` as the protocol calls it: a key that cannot be led to its entry is a fault, and nothing is written."""
+
+from __future__ import annotations
+
+from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.index_remap.reference import Move, RowMap, index_remap
+from hitproof.kernels.run import Done, Held, Job, RepairFault
+from hitproof.kernels.spans import Span
+from hitproof.spec.repair import RepairRequest
+
+__all__ = ["run"]
+
+
+def run(request: RepairRequest, job: Job) -> Done:
+    """Copy the keys of every layer, and write the map of the copy.
+
+    `job.sources["self"]` is a pair of `RowMap`: the one that was found, and that of the copy, which is overwritten.
+    `job.sources["kv"]` is the `Move` of the entries, with their generation.
+    """
+    held, target = job.own(), job.copy()
+    found, copy = _maps(job)
+    move: Move = job.source("kv")
+    if target.count != held.count or len(target.layers) != len(held.layers) or move.generation is None:
+        raise RepairFault(
+            "failed", f"{held.count} keys do not go into a copy of {target.count}, or no generation is told"
+        )
+    keys = [_span(held, layer) for layer in range(len(held.layers))]
+    into = [_span(target, layer) for layer in range(len(target.layers))]
+    result = index_remap(keys, found, move, into, copy)
+    if result.lost.numel():
+        raise RepairFault("source_lost", f"the entries of {result.lost.numel()} keys are no more")
+    if result.misled.numel():
+        raise RepairFault("failed", f"{result.misled.numel()} keys would lead to entries of other positions")
+    measured = {"address": target.address, "measured": measure(target)}
+    told = target.told("offset", "published", "stride", "pool_epoch")
+    return Done(measured, {**told, "kv_generation": move.generation})
+
+
+def _maps(job: Job) -> tuple[RowMap, RowMap]:
+    found, copy = job.source("self")
+    return found, copy
+
+
+def _span(held: Held, layer: int) -> Span:
+    return Span(held.layers[layer], held.table, 0, held.count, held.first)

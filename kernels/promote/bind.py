@@ -1,0 +1,42 @@
+"""`promote` as the protocol calls it: the manifest is asked first, and a broken transfer is told as one."""
+
+from __future__ import annotations
+
+from hitproof.kernels.checksum import finish
+from hitproof.kernels.promote.reference import Manifest, promote
+from hitproof.kernels.run import Done, Job, RepairFault
+from hitproof.spec.facts import Value
+from hitproof.spec.repair import RepairRequest
+
+__all__ = ["run"]
+
+
+def run(request: RepairRequest, job: Job) -> Done:
+    """Bring a lower replica into the copy's blocks.
+
+    `job.sources["demoted_prefix"]` is the `Manifest` of the segment. Whether the fingerprint is the recorded one is
+    for the rules to say: until they did, nobody trusts the copy.
+    """
+    staging, target = job.own(), job.copy()
+    manifest: Manifest = job.source("demoted_prefix")
+    if manifest.rows != staging.count or target.count != staging.count:
+        raise RepairFault("failed", f"the manifest tells of {manifest.rows} rows, and staging holds {staging.count}")
+    late = int((~manifest.arrived).sum())
+    if late:
+        raise RepairFault("transfer_failed", f"{late} of {manifest.arrived.numel()} blocks have not arrived")
+    heads = [pool.geometry.heads for pool in target.layers]
+    total = size = 0
+    for layer, (source, pool) in enumerate(zip(staging.layers, target.layers, strict=True)):
+        total += promote(
+            source,
+            staging.table,
+            pool,
+            target.table,
+            target.count,
+            first=target.first,
+            head=sum(heads[:layer]),
+            heads=sum(heads),
+        )
+        size += target.count * pool.geometry.heads * pool.geometry.cell_bytes
+    measured: dict[str, Value] = {"address": target.address, "measured": finish(total, size)}
+    return Done(measured, target.told("form", "tier", "offset", "published", "stride"))

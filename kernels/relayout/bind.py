@@ -1,0 +1,22 @@
+"""`relayout` as the protocol calls it: the copy is measured after it was written."""
+
+from __future__ import annotations
+
+from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.relayout.reference import relayout
+from hitproof.kernels.run import Done, Job, RepairFault
+from hitproof.spec.facts import Value
+from hitproof.spec.repair import RepairRequest
+
+__all__ = ["run"]
+
+
+def run(request: RepairRequest, job: Job) -> Done:
+    """Write the segment's own rows into the copy's layout."""
+    held, target = job.own(), job.copy()
+    if target.count != held.count or target.first:
+        raise RepairFault("failed", f"{held.count} rows do not go into a copy of {target.count} from {target.first}")
+    for source, pool in zip(held.layers, target.layers, strict=True):
+        relayout(source, held.table, pool, target.table, held.count, source_first=held.first)
+    measured: dict[str, Value] = {"address": target.address, "measured": measure(target)}
+    return Done(measured, target.told("layout", "kernel_version", "v_layout", "offset", "published", "stride"))

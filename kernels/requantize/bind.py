@@ -1,0 +1,34 @@
+"""`requantize` as the protocol calls it: new content, so its fingerprint is recorded anew."""
+
+from __future__ import annotations
+
+from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.requantize.reference import requantize
+from hitproof.kernels.run import Done, Job, RepairFault
+from hitproof.spec.facts import Value
+from hitproof.spec.repair import RepairRequest
+
+__all__ = ["run"]
+
+
+def run(request: RepairRequest, job: Job) -> Done:
+    """Write the segment's own values in the copy's number format."""
+    held, target = job.own(), job.copy()
+    if target.count != held.count:
+        raise RepairFault("failed", f"{held.count} rows do not go into a copy of {target.count}")
+    for source, pool in zip(held.layers, target.layers, strict=True):
+        requantize(
+            source,
+            held.table,
+            pool,
+            target.table,
+            held.count,
+            (held.form, held.scale),
+            (target.form, target.scale),
+            first=target.first,
+            source_first=held.first,
+        )
+    taken = measure(target)
+    measured: dict[str, Value] = {"address": target.address, "measured": taken, "recorded": taken}
+    told = target.told("offset", "published", "stride", "pool_epoch", "encoding", "scale_version")
+    return Done(measured, {**told, "exactness": "approximate"})
