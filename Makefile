@@ -5,7 +5,7 @@ PYTEST_ARGS ?=
 TRACE ?= build/demo-trace.jsonl
 
 BIN := $(VENV)/bin
-# One stamp for what a user runs, one for what a developer needs on top: a second call does nothing.
+# One stamp for what a user runs, one for what a developer needs on top (torch too): a second call does nothing.
 USER_STAMP := $(VENV)/.installed-user
 DEV_STAMP := $(VENV)/.installed-dev
 PACKAGING := pyproject.toml setup.py constraints.txt
@@ -24,7 +24,7 @@ $(USER_STAMP): $(PACKAGING) | $(BIN)/python
 	touch $@
 
 $(DEV_STAMP): $(PACKAGING) | $(BIN)/python
-	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify,dev]'
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify,kernels,dev]'
 	touch $(USER_STAMP) $@
 
 demo: $(USER_STAMP)

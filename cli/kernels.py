@@ -1,4 +1,4 @@
-"""`hitproof kernels`: the repairs and what runs them, tried on awkward sizes, and their declarations put to the test."""
+"""`hitproof kernels`: the repairs and what runs them, tried on awkward sizes, their declarations put to the test."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def selftest(
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
-    """Run kernels on awkward sizes, strides, offsets and every number format: 0 all kept their contract, 1 one did not."""
+    """Run kernels on awkward sizes, strides, offsets and number formats: 0 all kept their contract, 1 one did not."""
     from hitproof.cli.books import open_book
     from hitproof.cli.output import show, table, write_json
 

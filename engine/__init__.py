@@ -10,6 +10,7 @@ from hitproof.engine.keys import request_key, segment_key, token_digests
 from hitproof.engine.lease import Lease
 from hitproof.engine.load import load
 from hitproof.engine.metrics import HitCounters
+from hitproof.engine.policy import PolicyEngine
 from hitproof.engine.recovery import Recovered, Recovery
 from hitproof.engine.state import Resolved
 from hitproof.engine.table import TransitionTable
@@ -25,6 +26,7 @@ __all__ = [
     "FormMachine",
     "HitCounters",
     "Lease",
+    "PolicyEngine",
     "Recovered",
     "Recovery",
     "Resolved",

@@ -73,7 +73,7 @@ def finish(total: int, size: int) -> str:
         total: The sum, taken modulo 2**64 here.
         size: Bytes of all rows, so that a shorter row is not taken for one that ends in zeros.
     """
-    return f"{_mix_number((total + size * GOLDEN) & MASK):016x}"
+    return f"{_mix_number((total + (size + 1) * GOLDEN) & MASK):016x}"
 
 
 def mix(words: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,10 @@ from hitproof.kernels.recompress.pages import write_rows
 from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.spec.repair import RepairRequest
 
-__all__ = ["run"]
+__all__ = ["ROTATIONS", "run"]
+
+ROTATIONS = ("none", "hadamard")
+"""Orthogonal matrices by which keys may be turned before they are stored."""
 
 
 def run(request: RepairRequest, job: Job) -> Done:
@@ -25,12 +28,15 @@ def run(request: RepairRequest, job: Job) -> Done:
     entries: Held = job.source("kv")
     target = job.copy()
     weights: tuple[TokenIndexer | LayerWeights, ...] = job.parameters["weights"]
-    turn = {"none": lambda keys: keys, "hadamard": hadamard}[job.parameters.get("rotation", "none")]
+    rotation = job.parameters.get("rotation", "none")
+    if rotation not in ROTATIONS:
+        raise RepairFault("failed", f"keys are turned by one of {', '.join(ROTATIONS)}, not {rotation!r}")
     require_layers(len(weights), inputs, target)
     if target.start != request.first:
         raise RepairFault("failed", f"the copy begins at token {target.start}, not at {request.first}")
     for layer, own in enumerate(weights):
-        keys = turn(_keys(request, inputs, layer, own))
+        keys = _keys(request, inputs, layer, own)
+        keys = hadamard(keys) if rotation == "hadamard" else keys
         if int(keys.shape[0]) != target.count or entries.count < target.count:
             made = f"{keys.shape[0]} keys for {entries.count} entries"
             raise RepairFault("failed", f"{made} do not go into a copy of {target.count}")

@@ -68,9 +68,10 @@ def promote(
     if len(set(blocks)) != len(blocks):
         raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
     total = 0
+    read, write = staging.cells, target.cells
     for source, (block, inside, there) in zip(sources, block_slices(ours.rows, blocks, count, first), strict=True):
-        target.cells[block, inside] = staging.cells[source, inside]
+        write[block, inside] = read[source, inside]
         # What stands in the block now is what counts, and it is still in the processor's cache.
-        rows = target.cells[block, inside].reshape(-1, ours.heads, ours.cell_bytes)
+        rows = write[block, inside].reshape(-1, ours.heads, ours.cell_bytes)
         total += partial(rows, there.start, head, heads)
     return total

@@ -26,7 +26,10 @@ def run(request: RepairRequest, job: Job) -> Done:
     inputs: Held = job.source("layer_inputs")
     target = job.copy()
     weights: tuple[LayerWeights, ...] = job.parameters["weights"]
-    write = {"compressed_global": _entries, "compressor_state": _state}[job.parameters["object"]]
+    made = job.parameters.get("object")
+    write = {"compressed_global": _entries, "compressor_state": _state}.get(made)
+    if write is None:
+        raise RepairFault("failed", f"recompress makes entries or states, not {made!r}")
     span = (request.first, request.to)
     require_layers(len(weights), inputs, target)
     for layer, own in enumerate(weights):
@@ -91,7 +94,8 @@ def _state(request: RepairRequest, inputs: Held, layer: int, weights: LayerWeigh
     state: CompressorState = state_from_rows(
         *values_and_gates(kept_rows(inputs, layer, first, request.to), weights), compressor, first
     )
-    if target.count != state_rows(compressor) or target.start != first:
-        raise RepairFault("failed", f"a state of {state_rows(compressor)} rows does not go into {target.count}")
+    if target.count != state_rows(compressor) or not target.start == request.first == first:
+        wanted = f"{target.count} rows from token {target.start}"
+        raise RepairFault("failed", f"{state_rows(compressor)} rows of state from token {first}, not {wanted}")
     write_state(target.layers[layer], target.table, state, compressor, target.first)
     return first, state.length

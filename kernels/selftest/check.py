@@ -89,9 +89,9 @@ def _names(done: Done, declared: Repair) -> Iterator[Failure]:
     for kind, told in (("measured", done.measured), ("assigned", done.assigned)):
         names = {name for name, how in declared.establishes.items() if how == kind}
         for name in sorted(set(told) - names):
-            yield Failure(f"{name} is {kind}, and the declaration does not say so", name)
+            yield Failure(f"{name} is {kind}, and not declared so", name)
         for name in sorted(names - set(told)):
-            yield Failure(f"{name} is declared {kind}, and was not told", name)
+            yield Failure(f"{name} is declared {kind}, and not told", name)
 
 
 def _truths(done: Done, setup: Setup, declared: Repair) -> Iterator[Failure]:

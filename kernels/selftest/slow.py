@@ -33,7 +33,7 @@ def slow_fingerprint(layers: Sequence[torch.Tensor]) -> str:
                     total += _mixed(value ^ (place + 1) * 0x9E3779B97F4A7C15 % _WORD)
         first += rows.shape[1]
         size += count * rows.shape[1] * cell
-    return f"{_mixed((total + size * 0x9E3779B97F4A7C15) % _WORD):016x}"
+    return f"{_mixed((total + (size + 1) * 0x9E3779B97F4A7C15) % _WORD):016x}"
 
 
 def _mixed(word: int) -> int:

@@ -24,8 +24,11 @@ def run(request: RepairRequest, job: Job) -> Done:
     inputs: Held = job.source("layer_inputs")
     paths: tuple[CachePath, ...] = tuple(job.parameters.get("paths", ()))
     wanted = sum(1 if path.value is None else 2 for path in paths)
-    if not paths or len(inputs.layers) != len(paths) or {len(held.layers), len(target.layers)} != {wanted}:
-        raise RepairFault("failed", f"{len(paths)} layers, {len(inputs.layers)} inputs and {len(held.layers)} pools")
+    if not paths or {len(held.layers), len(target.layers)} != {wanted}:
+        raise RepairFault("failed", f"{len(held.layers)} pools are not the rows of {len(paths)} layers")
+    first, to = held.start + held.count, target.start + target.count
+    if len(inputs.layers) != len(paths) or not (inputs.start <= first and to <= inputs.start + inputs.count):
+        raise RepairFault("source_lost", f"not all inputs of {len(paths)} layers are kept from token {first} to {to}")
     place = size = 0
     for layer, path in enumerate(paths):
         found, into = _rows(held, place, path), _rows(target, place, path)

@@ -8,7 +8,7 @@ from hitproof.kernels.checksum import finish, partial
 from hitproof.kernels.run import Done, Job, RepairFault
 from hitproof.kernels.spans import gather_slots
 from hitproof.kernels.window_roll.boundary import Boundary
-from hitproof.kernels.window_roll.reference import Order, Ring, ring_after, slots_of, window_roll
+from hitproof.kernels.window_roll.reference import Order, Ring, lost_rows, ring_after, slots_of, window_roll
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 
@@ -35,6 +35,9 @@ def run(request: RepairRequest, job: Job) -> Done:
     total = size = 0
     for layer, (source, pool) in enumerate(zip(held.layers, target.layers, strict=True)):
         ring = Ring(source, held.table, found)
+        lost = lost_rows(ring, start, end)
+        if lost.numel():
+            raise RepairFault("source_lost", f"{lost.numel()} rows from token {int(lost[0])} on were written over")
         rolled = window_roll(ring, start, end, boundary, pool, target.table, target.count, into)
         rows = gather_slots(pool, target.table, slots_of(rolled.positions, kept))
         total += partial(rows, head=sum(heads[:layer]), heads=sum(heads))

@@ -65,11 +65,11 @@ SLIPS = {
     ),
     "comma in a flow mapping": Slip(
         TAIL,
-        'needs: {first: "max(0, length - group.window + 1)", to: length}',
-        "needs: {first: max(0, length - group.window + 1), to: length}",
-        "max(0, length",
+        'needs: {first: "max(length // group.chunk * group.chunk, length - group.window + 1)", to: length}',
+        "needs: {first: max(length // group.chunk * group.chunk, length - group.window + 1), to: length}",
+        "max(length",
         "yaml",
-        "max(0",
+        "max(length // group.chunk * group.chunk",
         hint="quote the expression",
     ),
     "unknown key": Slip(
@@ -94,8 +94,8 @@ SLIPS = {
     ),
     "unknown check": Slip(
         TAIL,
-        "mends: [same_boundary]",
-        "mends: [same_bondary]",
+        "mends: [sealed, same_boundary]",
+        "mends: [sealed, same_bondary]",
         "same_bondary",
         "reference",
         "same_bondary",

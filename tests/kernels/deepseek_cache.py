@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from hitproof.kernels.blocks import Geometry, Pool, gather, pool_of, scatter
+from hitproof.kernels.blocks import Geometry, Pool, pool_of, scatter
 from hitproof.kernels.index_rebuild import compressed_keys, token_keys
-from hitproof.kernels.numbers import decode, encode, plain_row
+from hitproof.kernels.numbers import RowFormat, encode, plain_row
 from hitproof.kernels.recompress import (
     Compressed,
     Compressor,
@@ -18,6 +18,10 @@ from hitproof.kernels.recompress import (
     recompress,
     state_from_rows,
 )
+from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows
+from hitproof.kernels.recompress.pages import read_rows, read_state, state_format, state_rows
+from hitproof.kernels.run import Held, Job, run_repair
+from hitproof.spec.repair import RepairRequest
 from tests.kernels.tiny_deepseek import compressor_of, indexer_of, projections_of
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "entries_of",
     "put_entries",
     "put_state",
+    "mend_by_protocol",
     "rebuilt",
     "rebuilt_state",
     "state_of",
@@ -33,24 +38,27 @@ __all__ = [
 
 
 class KeptInputs:
-    """Layer inputs as a cached group: float32 rows in blocks, a table a layer; nothing else is remembered."""
+    """Layer inputs as a cached group: float32 rows in blocks, a pool a layer; nothing else is remembered."""
 
     def __init__(self, kept: dict[int, list[torch.Tensor]]) -> None:
         rows = {layer: torch.cat(parts) for layer, parts in kept.items()}
-        self.count, self.size = next(iter(rows.values())).shape
-        self.form = plain_row("fp32", self.size)
-        each = -(-self.count // 16)
-        # Neighbouring blocks belong to different layers, in falling order.
-        order = torch.arange(each * len(rows) - 1, -1, -1).reshape(each, len(rows))
-        self.pool: Pool = pool_of(Geometry(16, 1, self.form.cell_bytes, offset=5), each * len(rows), poison=0xFF)
-        self.tables = {layer: order[:, place].contiguous() for place, layer in enumerate(rows)}
+        self.count, size = next(iter(rows.values())).shape
+        self.form = plain_row("fp32", size)
+        blocks = -(-self.count // 16)
+        self.table = torch.arange(blocks - 1, -1, -1)
+        geometry = Geometry(16, 1, self.form.cell_bytes, offset=5)
+        self.pools: dict[int, Pool] = {layer: pool_of(geometry, blocks, poison=0xFF) for layer in rows}
         for layer, values in rows.items():
-            scatter(self.pool, self.tables[layer], encode(values, self.form)[:, None])
+            scatter(self.pools[layer], self.table, encode(values, self.form)[:, None])
+
+    def held(self, layers: list[int]) -> Held:
+        """The kept rows of some layers, as a repair is given them."""
+        pools = tuple(self.pools[layer] for layer in layers)
+        return Held(pools, self.table, self.count, self.form, tags={"exactness": "exact"})
 
     def read(self, layer: int, first: int = 0) -> torch.Tensor:
         """float32 [T, X] of tokens from `first` on."""
-        table = self.tables[layer][first // 16 :]
-        return decode(gather(self.pool, table, self.count - first, first % 16)[:, 0], self.form)
+        return kept_rows(self.held([layer]), 0, first, self.count)
 
 
 def compressing(model: Any) -> list[tuple[int, str, Any]]:
@@ -119,3 +127,40 @@ def rebuilt_state(kept: KeptInputs, layer: int, module: Any) -> CompressorState:
 def rebuilt_token_keys(kept: KeptInputs, model: Any, layer: int) -> torch.Tensor:
     """DeepSeek-V3.2's index keys [T, D] of one layer, from kept inputs alone."""
     return token_keys(kept.read(layer), indexer_of(model, layer))
+
+
+def mend_by_protocol(model: Any, cache: Any, kept: KeptInputs) -> None:
+    """Every compressed object of a DeepSeek-V4 anew: a request a group, private copies in blocks, then the cache."""
+    groups: dict[tuple[str, int], list[tuple[int, Any]]] = {}
+    for layer, name, module in compressing(model):
+        groups.setdefault((name, module.compress_rate), []).append((layer, module))
+    for (name, ratio), members in groups.items():
+        modules = [module for _, module in members]
+        weights = tuple(LayerWeights(compressor_of(module), *projections_of(module)) for module in modules)
+        compressor, whole = weights[0].compressor, kept.count // ratio
+        plain = plain_row("fp32", compressor.size)
+        repair = "index_rebuild" if name == "indexer" else "recompress"
+        sources = {"layer_inputs": kept.held([layer for layer, _ in members])}
+        copy = _copy(plain, whole, len(members), 0)
+        sources["kv"] = copy
+        job = Job(None, copy, sources, {"object": "compressed_global", "weights": weights})
+        run_repair(_request(repair, 0, whole * ratio, kept.count), job)
+        first = kept.count - live_rows(kept.count, ratio, compressor.overlap)
+        state = _copy(state_format(compressor), state_rows(compressor), len(members), first)
+        job = Job(None, state, sources, {"object": "compressor_state", "weights": weights})
+        run_repair(_request("recompress", first, kept.count, kept.count), job)
+        for place, (layer, _) in enumerate(members):
+            put_entries(cache, layer, name, read_rows(copy.layers[place], copy.table, whole, plain))
+            own = weights[place].compressor
+            put_state(cache, layer, name, read_state(state.layers[place], state.table, kept.count, own), own)
+
+
+def _copy(form: RowFormat, count: int, layers: int, start: int) -> Held:
+    blocks = -(-count // 8) + 1
+    tags = dict.fromkeys(("form", "tier", "published", "compressor_version", "index_config", "recorded"), "as wanted")
+    pools = tuple(pool_of(Geometry(8, 1, form.cell_bytes, offset=9), blocks, poison=0xFF) for _ in range(layers))
+    return Held(pools, torch.arange(blocks - 1, 0, -1), count, form, start=start, tags={**tags, "generation": 1})
+
+
+def _request(repair: str, first: int, to: int, length: int) -> RepairRequest:
+    return RepairRequest(repair, "group", 0, length, first, to, facts={}, wanted={}, sources={})

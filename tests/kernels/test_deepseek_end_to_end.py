@@ -20,6 +20,7 @@ from tests.kernels.deepseek_cache import (  # noqa: E402
     KeptInputs,
     compressing,
     entries_of,
+    mend_by_protocol,
     put_entries,
     put_state,
     rebuilt,
@@ -152,6 +153,17 @@ def test_v4_continues_at_boundaries(length: int) -> None:
     all_of_them(model, mended, other, length)
     mend_entries(model, mended, kept)
     mend_states(model, mended, kept)
+    assert error(model, tokens, mended) < VALID
+
+
+@pytest.mark.parametrize("length", [131, 256])
+def test_v4_continues_from_what_the_protocol_wrote(length: int) -> None:
+    """The same when every object is made by a repair request into private blocks, and read from there."""
+    model, tokens = model_of("v4", 1), random_tokens(length + SUFFIX, length)
+    other = prefilled(model, random_tokens(length + SUFFIX, 5))[0]
+    mended, kept = prefilled(model, tokens)
+    all_of_them(model, mended, other, length)
+    mend_by_protocol(model, mended, kept)
     assert error(model, tokens, mended) < VALID
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ torch = pytest.importorskip("torch")
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
 from hitproof.kernels.index_remap import Move, RowMap, index_remap, remapped  # noqa: E402
+from hitproof.kernels.numbers import plain_row  # noqa: E402
+from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
 from hitproof.kernels.spans import Span, read_span, write_span  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
+from hitproof.spec.repair import RepairRequest  # noqa: E402
 
 POISON = 0xA5
 KEYS = Geometry(64, 1, 132, block_bytes=8640)
@@ -29,7 +33,8 @@ def a_move(moves: dict[int, int], positions: dict[int, int] | None = None) -> Mo
     """A move from old rows to new ones; positions are those of the rows as the owner has them."""
     old = sorted(moves)
     held = [0 if positions is None else positions[row] for row in old]
-    return Move(torch.tensor(old), torch.tensor([moves[row] for row in old]), torch.tensor(held), generation=7)
+    tables = (torch.tensor(table, dtype=torch.int64) for table in (old, [moves[row] for row in old], held))
+    return Move(*tables, generation=7)
 
 
 @given(data=st.data(), dtype=st.sampled_from([torch.int32, torch.int64]))
@@ -175,3 +180,25 @@ def test_shapes_are_checked_at_the_door() -> None:
     ):
         with pytest.raises(TensorError):
             make()
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ("a row is no more", "source_lost"),
+        ("the move says nothing of a row", "source_lost"),
+        ("two entries fell on one row", "failed"),
+        ("two entries changed places", "failed"),
+    ],
+)
+def test_a_fault_says_whether_a_source_is_gone(fault: str, status: str) -> None:
+    """By the protocol, entries that are no more are a lost source, and entries at wrong places a failure."""
+    case = small_case()
+    keys, place = case["keys"][0], case["into"][0]
+    form = plain_row("fp8_e4m3", 132)
+    held, copy = (Held((span.pool,), span.table, 3, form) for span in (keys, place))
+    sources = {"self": (case["found"], case["copy"]), "kv": replace(UNSOUND[fault], generation=7)}
+    with pytest.raises(RepairFault) as caught:
+        run_repair(RepairRequest("index_remap", "index", 0, 12, 0, 12, {}, {}, {}), Job(held, copy, sources))
+    assert status == caught.value.status
+    assert bool((place.pool.buffer == POISON).all())

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hitproof.kernels.rotary import Rotary, frequencies, rotated, stretched, yarn  # noqa: E402
-from tests.kernels.slow_rows import slow_rotation  # noqa: E402
+from hitproof.kernels.tail_fill.slow import slow_rotation  # noqa: E402
 
 PAIRINGS = ("half", "interleaved", "interleaved_to_half")
 
@@ -29,7 +29,7 @@ def test_pairs_turn_as_points_of_the_plane(still: int, pairing: Any, place: Any)
     for t, position in enumerate(positions.tolist()):
         for head in range(3):
             row = rows[t, head, part].tolist()
-            expected = slow_rotation(row, position, rotary.frequencies.tolist(), 1.25, pairing)
+            expected = slow_rotation(row, position, rotary)
             # Cosines are float32.
             assert got[t, head, part].tolist() == pytest.approx(expected, abs=3e-6)
 

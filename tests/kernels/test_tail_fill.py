@@ -11,35 +11,16 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from hitproof.kernels.blocks import Geometry, Pool, pool_of  # noqa: E402
-from hitproof.kernels.norms import Linear, Norm  # noqa: E402
+from hitproof.kernels.norms import Norm  # noqa: E402
 from hitproof.kernels.numbers import ROUNDING, decode, dtype_of, encode, plain_row  # noqa: E402
 from hitproof.kernels.rotary import Rotary, frequencies  # noqa: E402
 from hitproof.kernels.spans import Span, read_span, write_span  # noqa: E402
-from hitproof.kernels.tail_fill import CachePath, Filled, LayerRows, rows_from_inputs, tail_fill  # noqa: E402
+from hitproof.kernels.tail_fill import Filled, LayerRows, rows_from_inputs, tail_fill  # noqa: E402
+from hitproof.kernels.tail_fill.slow import drawn_path, slow_row  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
-from tests.kernels.slow_rows import slow_row  # noqa: E402
 
 HIDDEN = 20
 POISON = 0xA5
-
-
-def path_of(dtype: Any, heads: int, size: int, latent: bool, seed: int, **other: Any) -> CachePath:
-    """Random weights of one layer, in the type in which a model would hold them."""
-    draw = torch.Generator().manual_seed(seed)
-
-    def some(*shape: int) -> Any:
-        return (0.5 * torch.randn(*shape, generator=draw)).to(dtype)
-
-    turned = min(size, 8)
-    fields: dict[str, Any] = {
-        "input_norm": Norm(some(HIDDEN), 1e-6, plus_one=True),
-        "key": Linear(some(heads * size, HIDDEN), some(heads * size)),
-        "value": None if latent else Linear(some(heads * size, HIDDEN)),
-        "heads": heads,
-        "key_norm": Norm(some(size - turned if latent else size), 1e-6, plus_one=True),
-        "rotary": Rotary(frequencies(turned, 1000.0), place="trailing" if latent else "leading"),
-    }
-    return CachePath(**{**fields, **other})
 
 
 def span_in(pool: Pool, start: int, end: int, seed: int, first: int = 0) -> Span:
@@ -78,7 +59,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("shape", sorted(PATHS))
 def test_rows_follow_the_formula(shape: str, dtype: str, variant: str) -> None:
     """Keys and values are those of loops in float64, within a few roundings of the terms that they are made of."""
-    path = path_of(dtype_of(dtype), **PATHS[shape], seed=3, **VARIANTS[variant])
+    path = drawn_path(dtype_of(dtype), HIDDEN, **PATHS[shape], seed=3, **VARIANTS[variant])
     inputs = torch.randn(3, HIDDEN, generator=torch.Generator().manual_seed(5)).to(dtype_of(dtype))
     positions = torch.tensor([0, 77, 3001])
     made = rows_from_inputs(inputs, positions, path)
@@ -107,7 +88,7 @@ def test_only_the_copy_is_written(data: st.DataObject, rows: int, layout: Any, o
     start = data.draw(st.integers(0, 40))
     end = start + data.draw(st.integers(0, 20))
     first, to = data.draw(st.integers(start, end)), end + data.draw(st.integers(1, 12))
-    path = path_of(dtype_of(dtype), 2, 8, latent=False, seed=1)
+    path = drawn_path(dtype_of(dtype), HIDDEN, 2, 8, seed=1)
     form, cell = plain_row(dtype, 8), plain_row(dtype, 8).cell_bytes
     found = Geometry(16, 2, cell, offset=offset, pitch=2 * cell + 5)
     pools = [pool_of(found, 6, poison=POISON, slack=9) for _ in "kv"]
@@ -151,7 +132,7 @@ def small_case() -> dict[str, Any]:
         "held": LayerRows(made[0], form, made[1], form),
         "inputs": inputs,
         "input_form": input_form,
-        "path": path_of(torch.float32, 1, 8, latent=False, seed=0),
+        "path": drawn_path(torch.float32, HIDDEN, 1, 8),
         "into": LayerRows(copies[0], form, copies[1], form),
     }
 

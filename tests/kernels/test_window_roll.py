@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from hitproof.kernels.blocks import Geometry, Pool, pool_of  # noqa: E402
+from hitproof.kernels.checksum import fingerprint  # noqa: E402
+from hitproof.kernels.numbers import plain_row  # noqa: E402
+from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
 from hitproof.kernels.spans import gather_slots, scatter_slots  # noqa: E402
 from hitproof.kernels.window_roll import Boundary, Ring, lost_rows, members, ring_after, window_roll  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
+from hitproof.spec.repair import RepairRequest  # noqa: E402
 
 POISON = 0xA5
 V4_PAGE = Geometry(64, 1, 584, block_bytes=37440)
@@ -189,3 +194,29 @@ def test_a_ring_says_where_each_row_lies_once() -> None:
             Ring(pool, torch.tensor([0]), torch.tensor(positions))
     with pytest.raises(TensorError):
         Ring(pool, torch.tensor([0]), torch.tensor([0], dtype=torch.int32))
+
+
+@pytest.mark.parametrize("into_order", ["by_position", "packed"])
+def test_a_copy_is_measured_in_the_order_of_tokens(into_order: str) -> None:
+    """Whatever the order of the copy, the fingerprint is that of its rows by token, as it was taken at commit."""
+    ring, _ = written_ring(Geometry(4, 1, 8), 10, 15, 3)
+    held = Held((ring.pool,), ring.table, 10, plain_row("bf16", 4))
+    copy = Held((pool_of(Geometry(4, 1, 8), 5),), torch.tensor([4, 0, 1]), 11, held.form, tags={"published": False})
+    copy = replace(copy, tags={**copy.tags, "pool_epoch": 1})
+    facts = {"start": 6, "end": 14, "position": 15, "write_sequence": 1}
+    request = RepairRequest("window_roll", "window", 0, 14, 7, 14, facts, {}, {})
+    job = Job(held, copy, {"window_boundary": Boundary(14, 8, version="new")}, {"into_order": into_order})
+    assert fingerprint(rows_of(torch.arange(6, 14), 1, 8)) == run_repair(request, job).measured["measured"]
+
+
+@pytest.mark.parametrize("name", ["start", "end", "position", "write_sequence"])
+def test_a_ring_of_unknown_place_is_not_rolled(name: str) -> None:
+    """Where a fact that tells what the ring holds is unknown, the repair fails."""
+    ring, _ = written_ring(Geometry(4, 1, 8), 10, 15, 3)
+    held = Held((ring.pool,), ring.table, 10, plain_row("bf16", 4))
+    copy = replace(held, layers=(pool_of(Geometry(4, 1, 8), 3),))
+    facts = {"start": 6, "end": 14, "position": 15, "write_sequence": 1, name: None}
+    request = RepairRequest("window_roll", "window", 0, 14, 7, 14, facts, {}, {})
+    with pytest.raises(RepairFault) as fault:
+        run_repair(request, Job(held, copy, {"window_boundary": Boundary(14, 8)}))
+    assert "failed" == fault.value.status

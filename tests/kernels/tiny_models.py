@@ -46,14 +46,15 @@ def tiny(name: str, dtype: torch.dtype = torch.float32, seed: int = 0) -> Any:
     model = getattr(transformers, made.model)._from_config(
         made.config(), attn_implementation="eager", experts_implementation="eager"
     )
-    model = model.to(dtype).eval()
+    model.eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
-            spread = 0.3 if parameter.dim() == 1 else 1.5 / parameter.shape[-1] ** 0.5
+            spread = 0.3 if parameter.dim() == 1 else 1.0 / parameter.shape[-1] ** 0.5
             noise = spread * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            # Norms with weights near one and biases near zero, as trained models have them.
-            parameter.copy_(parameter * (parameter.dim() == 1) + noise.to(dtype))
+            # Norms with weights near one and biases near zero, as trained models have them. Speeds of turning are no
+            # parameters, and stay in float32 as in a model that is loaded.
+            parameter.data = (parameter * (parameter.dim() == 1) + noise).to(dtype)
     return model
 
 
@@ -196,7 +197,8 @@ def _gemma_config() -> Any:
 
 
 def _gpt_oss_config() -> Any:
-    return transformers.GptOssConfig(**SIZES, sliding_window=WINDOW, num_local_experts=4, num_experts_per_tok=2)
+    sizes = {**SIZES, "max_position_embeddings": 131_072}
+    return transformers.GptOssConfig(**sizes, sliding_window=WINDOW, num_local_experts=4, num_experts_per_tok=2)
 
 
 def _llama4_config() -> Any:

@@ -1,13 +1,47 @@
-"""Keys and values of a layer as loops over tokens and numbers in float64: written from the formulas, for comparison."""
+"""Keys and values of a layer, number by number in float64, for trials and tests to compare."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
+import torch
 
-__all__ = ["slow_norm", "slow_rotation", "slow_row"]
+from hitproof.kernels.norms import Linear, Norm
+from hitproof.kernels.rotary import Rotary, frequencies
+from hitproof.kernels.tail_fill.projection import CachePath
+
+__all__ = ["drawn_path", "slow_norm", "slow_rotation", "slow_row"]
+
+
+def drawn_path(
+    dtype: torch.dtype, inputs: int, heads: int, size: int, *, latent: bool = False, seed: int = 0, **other: Any
+) -> CachePath:
+    """Random weights, every part of which matters.
+
+    Args:
+        dtype: Type in which the model holds them.
+        inputs: N.
+        heads, size: H and D of the keys, and of the values where they are no latents.
+        latent: One row serves as both, and its end alone is turned.
+        seed: Draws them.
+        other: Fields to have otherwise.
+    """
+    draw = torch.Generator().manual_seed(seed)
+
+    def some(*shape: int) -> torch.Tensor:
+        return (0.5 * torch.randn(*shape, generator=draw)).to(dtype)
+
+    turned = min(size, 8)
+    fields: dict[str, Any] = {
+        "input_norm": Norm(some(inputs), 1e-6, plus_one=True),
+        "key": Linear(some(heads * size, inputs), some(heads * size)),
+        "value": None if latent else Linear(some(heads * size, inputs)),
+        "heads": heads,
+        "key_norm": Norm(some(size - turned if latent else size), 1e-6, plus_one=True),
+        "rotary": Rotary(frequencies(turned, 1000.0), place="trailing" if latent else "leading"),
+    }
+    return CachePath(**{**fields, **other})
 
 
 def slow_norm(row: list[float], weight: list[float] | None, eps: float, plus_one: bool) -> list[float]:
@@ -17,13 +51,14 @@ def slow_norm(row: list[float], weight: list[float] | None, eps: float, plus_one
     return [x / root * g for x, g in zip(row, gain, strict=True)]
 
 
-def slow_rotation(row: list[float], position: int, turning: list[float], scale: float, pairing: str) -> list[float]:
+def slow_rotation(row: list[float], position: int, rotary: Rotary) -> list[float]:
     """Each pair of numbers as a point of the plane, turned about the origin; the angle alone is float32."""
+    pairing, scale, turning = rotary.pairing, rotary.scale, rotary.frequencies
     size, half = len(row), len(row) // 2
     turned = [0.0] * size
     for i, frequency in enumerate(turning):
         left, right = (i, i + half) if pairing == "half" else (2 * i, 2 * i + 1)
-        angle = float(np.float32(position) * np.float32(frequency))
+        angle = float(torch.tensor(float(position)) * frequency)
         point = complex(row[left], row[right]) * complex(math.cos(angle), math.sin(angle)) * scale
         if pairing == "interleaved_to_half":
             left, right = i, i + half
@@ -31,12 +66,22 @@ def slow_rotation(row: list[float], position: int, turning: list[float], scale: 
     return turned
 
 
-def slow_row(hidden: list[float], position: int, path: Any, which: str) -> tuple[list[list[float]], float]:
-    """[H][D] of one token, and how large its terms are: what one rounding of any of them may change."""
+def slow_row(hidden: list[float], position: int, path: CachePath, which: str) -> tuple[list[list[float]], float]:
+    """One token's row from its layer input.
+
+    Args:
+        hidden: [N].
+        position: In tokens.
+        path: The layer's weights.
+        which: `key` or `value`.
+
+    Returns:
+        [H][D], and how large its terms are: what a rounding of all of them may change, as a share of it.
+    """
     if path.input_norm is not None:
         norm = path.input_norm
         hidden = slow_norm(hidden, _numbers(norm.weight), norm.eps, norm.plus_one)
-    linear = path.key if which == "key" else path.value
+    linear = path.value if which == "value" and path.value is not None else path.key
     bias = [0.0] * linear.weight.shape[0] if linear.bias is None else linear.bias.double().tolist()
     flat, size = [], 0.0
     for line, start in zip(linear.weight.double().tolist(), bias, strict=True):
@@ -66,11 +111,11 @@ def _normed(heads: Any, size: float, _position: int, _path: Any, norm: Any) -> A
 
 def _turned(heads: Any, size: float, position: int, path: Any, _norm: Any) -> Any:
     rotary = path.rotary
-    turning, made = rotary.frequencies.double().tolist(), []
+    made = []
     for head in heads:
-        rest = len(head) - 2 * len(turning)
+        rest = len(head) - rotary.size
         part = head[rest:] if rotary.place == "trailing" else head[: len(head) - rest]
-        part = slow_rotation(part, position, turning, rotary.scale, rotary.pairing)
+        part = slow_rotation(part, position, rotary)
         made.append(head[:rest] + part if rotary.place == "trailing" else part + head[len(head) - rest :])
     return made, size * 1.5 * max(rotary.scale, 1.0)
 
