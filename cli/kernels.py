@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -142,6 +143,8 @@ def _chosen(rules: Rulebook, names: Iterable[str] | None, backend: str) -> list[
                 "no kernel runs this repair", got=name, expected=", ".join(KERNELS), hint=suggest(name, KERNELS)
             )
         implementation(name, backend)
+    # Trials are small: more threads would only wait for one another.
+    import_module("torch").set_num_threads(1)
     return [rules.repairs[name] for name in chosen]
 
 

@@ -37,7 +37,7 @@ class Rotary:
     @property
     def size(self) -> int:
         """R, the numbers of a row that turn."""
-        return 2 * self.frequencies.shape[0]
+        return 2 * int(self.frequencies.shape[0])
 
 
 def frequencies(size: int, theta: float) -> torch.Tensor:

@@ -50,7 +50,13 @@ class Held:
 
     @property
     def address(self) -> int:
-        """Address of the segment's first block, in bytes."""
+        """Address of the segment's first block, in bytes.
+
+        Raises:
+            TensorError: There is no block.
+        """
+        if not self.table.numel():
+            raise TensorError("a segment without a block has no address", got=list(self.table.shape))
         pool = self.layers[0]
         base = pool.buffer.data_ptr() if self.base is None else self.base
         return base + int(pool.geometry.address(int(self.table[0]), 0))
@@ -112,6 +118,21 @@ class Job:
         if self.target is None:
             raise RepairFault("failed", "there is no block to write to")
         return self.target
+
+    def row_by_row(self) -> tuple[Held, Held]:
+        """The segment's own rows and a copy that has as many rows and layers.
+
+        Raises:
+            RepairFault: One is gone, or they differ.
+        """
+        held, target = self.own(), self.copy()
+        for what, theirs, ours in (
+            ("rows", held.count, target.count),
+            ("layers", len(held.layers), len(target.layers)),
+        ):
+            if theirs != ours:
+                raise RepairFault("failed", f"{theirs} {what} do not go into a copy of {ours}")
+        return held, target
 
     def source(self, name: str) -> Any:
         """What a name of `consumes` stands for.

@@ -6,6 +6,7 @@ from hitproof.kernels.checksum.bind import measure
 from hitproof.kernels.index_remap.reference import Move, RowMap, index_remap
 from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
+from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 
 __all__ = ["run"]
@@ -31,7 +32,7 @@ def run(request: RepairRequest, job: Job) -> Done:
         raise RepairFault("source_lost", f"the entries of {result.lost.numel()} keys are no more")
     if result.misled.numel():
         raise RepairFault("failed", f"{result.misled.numel()} keys would lead to entries of other positions")
-    measured = {"address": target.address, "measured": measure(target)}
+    measured: dict[str, Value] = {"address": target.address, "measured": measure(target)}
     told = target.told("offset", "published", "stride", "pool_epoch")
     return Done(measured, {**told, "kv_generation": move.generation})
 

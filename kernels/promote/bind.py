@@ -14,12 +14,12 @@ __all__ = ["run"]
 def run(request: RepairRequest, job: Job) -> Done:
     """Bring a lower replica into the copy's blocks.
 
-    `job.sources["demoted_prefix"]` is the `Manifest` of the segment. Whether the fingerprint is the recorded one is
-    for the rules to say: until they did, nobody trusts the copy.
+    `job.sources["demoted_prefix"]` is the `Manifest` of the segment. Bytes that are not those which were recorded give
+    `failed`: the copy was written and is not to be trusted.
     """
-    staging, target = job.own(), job.copy()
+    staging, target = job.row_by_row()
     manifest: Manifest = job.source("demoted_prefix")
-    if manifest.rows != staging.count or target.count != staging.count:
+    if manifest.rows != staging.count:
         raise RepairFault("failed", f"the manifest tells of {manifest.rows} rows, and staging holds {staging.count}")
     late = int((~manifest.arrived).sum())
     if late:
@@ -38,5 +38,8 @@ def run(request: RepairRequest, job: Job) -> Done:
             heads=sum(heads),
         )
         size += target.count * pool.geometry.heads * pool.geometry.cell_bytes
-    measured: dict[str, Value] = {"address": target.address, "measured": finish(total, size)}
+    taken, recorded = finish(total, size), request.facts.get("recorded")
+    if recorded is not None and recorded != taken:
+        raise RepairFault("failed", f"the fingerprint {taken} arrived, and {recorded} was recorded")
+    measured: dict[str, Value] = {"address": target.address, "measured": taken}
     return Done(measured, target.told("form", "tier", "offset", "published", "stride"))

@@ -9,6 +9,7 @@ import torch
 from hitproof.kernels.promote.reference import Manifest
 from hitproof.kernels.run import Job
 from hitproof.kernels.selftest.sizes import Size, random_rows, sizes
+from hitproof.kernels.selftest.slow import slow_fingerprint
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for
 
 __all__ = ["trials"]
@@ -26,4 +27,5 @@ def _build(size: Size) -> Setup:
     manifest = Manifest(size.count, torch.ones(staging.table.numel(), dtype=torch.bool))
     told = {name: COPY_TAGS[name] for name in ("form", "tier", "published")}
     job = Job(staging, target, {"demoted_prefix": manifest})
-    return Setup(request_for("promote", staging, target), job, told, rows)
+    recorded = slow_fingerprint([rows[:, layer] for layer in range(size.layers)])
+    return Setup(request_for("promote", staging, target, recorded=recorded), job, told, rows)

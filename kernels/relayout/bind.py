@@ -13,9 +13,9 @@ __all__ = ["run"]
 
 def run(request: RepairRequest, job: Job) -> Done:
     """Write the segment's own rows into the copy's layout."""
-    held, target = job.own(), job.copy()
-    if target.count != held.count or target.first:
-        raise RepairFault("failed", f"{held.count} rows do not go into a copy of {target.count} from {target.first}")
+    held, target = job.row_by_row()
+    if target.first:
+        raise RepairFault("failed", f"a copy of whole blocks begins at row {target.first} of one")
     for source, pool in zip(held.layers, target.layers, strict=True):
         relayout(source, held.table, pool, target.table, held.count, source_first=held.first)
     measured: dict[str, Value] = {"address": target.address, "measured": measure(target)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
 from hitproof.kernels.requantize.reference import requantize
-from hitproof.kernels.run import Done, Job, RepairFault
+from hitproof.kernels.run import Done, Job
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 
@@ -13,9 +13,7 @@ __all__ = ["run"]
 
 def run(request: RepairRequest, job: Job) -> Done:
     """Write the segment's own values in the copy's number format."""
-    held, target = job.own(), job.copy()
-    if target.count != held.count:
-        raise RepairFault("failed", f"{held.count} rows do not go into a copy of {target.count}")
+    held, target = job.row_by_row()
     for source, pool in zip(held.layers, target.layers, strict=True):
         requantize(
             source,

@@ -79,8 +79,8 @@ def slow_row(hidden: list[float], position: int, path: CachePath, which: str) ->
         [H][D], and how large its terms are: what a rounding of all of them may change, as a share of it.
     """
     if path.input_norm is not None:
-        norm = path.input_norm
-        hidden = slow_norm(hidden, _numbers(norm.weight), norm.eps, norm.plus_one)
+        before = path.input_norm
+        hidden = slow_norm(hidden, _numbers(before.weight), before.eps, before.plus_one)
     linear = path.value if which == "value" and path.value is not None else path.key
     bias = [0.0] * linear.weight.shape[0] if linear.bias is None else linear.bias.double().tolist()
     flat, size = [], 0.0
@@ -91,15 +91,17 @@ def slow_row(hidden: list[float], position: int, path: CachePath, which: str) ->
     width = len(flat) // path.heads
     heads = [flat[head * width : (head + 1) * width] for head in range(path.heads)]
     norm = path.key_norm if which == "key" else path.value_norm
-    turn = which == "key" and path.rotary is not None
-    steps = [_normed] if norm is not None else []
-    steps += [_turned] if turn else []
-    for step in reversed(steps) if path.norm_after_rotary else steps:
-        heads, size = step(heads, size, position, path, norm)
+    rotary = path.rotary if which == "key" else None
+    for step in ("turn", "norm") if path.norm_after_rotary else ("norm", "turn"):
+        if step == "norm" and norm is not None:
+            heads, size = _normed(heads, size, norm)
+        if step == "turn" and rotary is not None:
+            # Both numbers of a pair go into each of them.
+            heads, size = [_turned(head, position, rotary) for head in heads], size * 1.5 * max(rotary.scale, 1.0)
     return heads, size
 
 
-def _normed(heads: Any, size: float, _position: int, _path: Any, norm: Any) -> Any:
+def _normed(heads: list[list[float]], size: float, norm: Norm) -> tuple[list[list[float]], float]:
     weight = _numbers(norm.weight)
     covered = len(heads[0]) if weight is None else len(weight)
     least = min(math.sqrt(sum(x * x for x in head[:covered]) / covered + norm.eps) for head in heads)
@@ -109,16 +111,12 @@ def _normed(heads: Any, size: float, _position: int, _path: Any, norm: Any) -> A
     return made, max(size, 2 * size / least * max(gain, 1.0))
 
 
-def _turned(heads: Any, size: float, position: int, path: Any, _norm: Any) -> Any:
-    rotary = path.rotary
-    made = []
-    for head in heads:
-        rest = len(head) - rotary.size
-        part = head[rest:] if rotary.place == "trailing" else head[: len(head) - rest]
-        part = slow_rotation(part, position, rotary)
-        made.append(head[:rest] + part if rotary.place == "trailing" else part + head[len(head) - rest :])
-    return made, size * 1.5 * max(rotary.scale, 1.0)
+def _turned(head: list[float], position: int, rotary: Rotary) -> list[float]:
+    rest = len(head) - rotary.size
+    if rotary.place == "trailing":
+        return head[:rest] + slow_rotation(head[rest:], position, rotary)
+    return slow_rotation(head[: rotary.size], position, rotary) + head[rotary.size :]
 
 
-def _numbers(weight: Any) -> list[float] | None:
+def _numbers(weight: torch.Tensor | None) -> list[float] | None:
     return None if weight is None else [float(x) for x in weight.double().tolist()]

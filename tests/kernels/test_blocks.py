@@ -15,23 +15,7 @@ from hypothesis import strategies as st  # noqa: E402
 from hitproof.kernels.blocks import Geometry, Pool, gather, pool_of, scatter  # noqa: E402
 from hitproof.kernels.selftest.trial import slow_address  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
-
-LAYOUTS = ("token_major", "head_major", "value_major")
-
-
-@st.composite
-def geometries(draw: st.DrawFn) -> Geometry:
-    """Any small geometry, gaps and padding included."""
-    layout: Any = draw(st.sampled_from(LAYOUTS))
-    rows, heads, item = draw(st.integers(1, 6)), draw(st.integers(1, 3)), draw(st.sampled_from((1, 2, 4)))
-    cell = item * draw(st.integers(1, 5))
-    gap = 0 if layout == "value_major" else draw(st.integers(0, 5))
-    pitch = cell * (heads if layout == "token_major" else 1) + gap
-    bare = Geometry(rows, heads, cell, layout, pitch=pitch, item_bytes=item)
-    block = bare.used_bytes + draw(st.integers(0, 9))
-    return Geometry(
-        rows, heads, cell, layout, pitch, block, block + draw(st.integers(0, 9)), draw(st.integers(0, 9)), item
-    )
+from tests.kernels.geometries import geometries  # noqa: E402
 
 
 @given(geometries(), st.integers(1, 20), st.integers(0, 5), st.randoms(use_true_random=False))

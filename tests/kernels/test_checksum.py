@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import assume, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from hitproof.kernels.blocks import Geometry, gather, pool_of, scatter  # noqa: E402
+from hitproof.kernels.blocks import Geometry, Layout, gather, pool_of, scatter  # noqa: E402
 from hitproof.kernels.checksum import fingerprint, finish, partial  # noqa: E402
 from hitproof.kernels.selftest.slow import slow_fingerprint  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
@@ -110,7 +110,8 @@ def test_place_and_layout_do_not_matter(rows: Any, size: int, offset: int, gap: 
     """Whatever the block size, the order, the pitch and the first byte, rows that are read have one fingerprint."""
     count, heads, cell = rows.shape
     blocks = -(-count // size)
-    for layout, least in (("token_major", heads * cell), ("head_major", cell)):
+    orders: tuple[tuple[Layout, int], ...] = (("token_major", heads * cell), ("head_major", cell))
+    for layout, least in orders:
         pool = pool_of(Geometry(size, heads, cell, layout, pitch=least + gap, offset=offset), blocks, poison=0xA5)
         table = torch.arange(blocks - 1, -1, -1)
         scatter(pool, table, rows)

@@ -33,8 +33,8 @@ def a_move(moves: dict[int, int], positions: dict[int, int] | None = None) -> Mo
     """A move from old rows to new ones; positions are those of the rows as the owner has them."""
     old = sorted(moves)
     held = [0 if positions is None else positions[row] for row in old]
-    tables = (torch.tensor(table, dtype=torch.int64) for table in (old, [moves[row] for row in old], held))
-    return Move(*tables, generation=7)
+    new = [moves[row] for row in old]
+    return Move(*(torch.tensor(table, dtype=torch.int64) for table in (old, new, held)), 7)
 
 
 @given(data=st.data(), dtype=st.sampled_from([torch.int32, torch.int64]))
@@ -77,8 +77,8 @@ def test_only_the_copy_is_written(count: int, seed: int, layers: int, first: int
         table = torch.randperm(6, generator=draw)
         keys.append(Span(pool_of(KEYS, 6, poison=POISON), table, 0, count, first))
         write_span(keys[-1], 0, torch.randint(0, 255, (count, 1, 132), dtype=torch.uint8, generator=draw))
-        place = Geometry(16, 1, 132, pitch=144, offset=7)
-        into.append(Span(pool_of(place, 20, poison=POISON, slack=5), torch.randperm(20, generator=draw), 0, count))
+        other = Geometry(16, 1, 132, pitch=144, offset=7)
+        into.append(Span(pool_of(other, 20, poison=POISON, slack=5), torch.randperm(20, generator=draw), 0, count))
     before = [span.pool.buffer.clone() for span in keys]
     copy = RowMap(torch.full_like(rows, -5), torch.full_like(rows, -5))
 

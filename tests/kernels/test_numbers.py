@@ -43,8 +43,8 @@ def slow_value(code: int, dtype: str) -> float:
     elif exponent == 2**exponent_bits - 1:
         return math.nan if mantissa else sign * math.inf
     if exponent == 0:
-        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
-    return sign * (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
+        return math.ldexp(sign * mantissa, 1 - bias - mantissa_bits)
+    return math.ldexp(sign * (1 + mantissa / 2**mantissa_bits), exponent - bias)
 
 
 @pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])

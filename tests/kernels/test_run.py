@@ -80,7 +80,8 @@ def test_a_flipped_bit_in_staging_is_not_used() -> None:
     assert "recompute" == ended.verdict
     assert {} == ended.copies
     assert ["promote_from_host"] == [step.option for step in ended.quarantined]
-    assert host.segment.recorded != host.outcomes[0].measured["measured"]
+    assert ("failed", {}) == (host.outcomes[0].status, dict(host.outcomes[0].measured))
+    assert host.segment.recorded in host.outcomes[0].detail
 
 
 def test_a_broken_transfer_is_tried_again() -> None:
@@ -103,14 +104,20 @@ def test_rows_that_are_gone_are_a_lost_source() -> None:
     assert ["source_lost"] == [outcome.status for outcome in host.outcomes]
 
 
-@pytest.mark.parametrize("spoil", ["manifest", "tags", "layout"])
+@pytest.mark.parametrize("spoil", ["manifest", "tags", "layout", "layers", "rows", "blocks"])
 def test_what_does_not_fit_has_failed(spoil: str) -> None:
-    """A manifest of other rows, a copy that nobody describes, and blocks of another shape are outcomes."""
+    """A manifest of other rows, a copy that nobody describes, and blocks of another shape or number are outcomes."""
     host = Host()
     if spoil == "manifest":
         host.manifest = Manifest(TOKENS + 1, host.manifest.arrived)
     elif spoil == "tags":
         host.target = replace(host.target, tags={})
+    elif spoil == "layers":
+        host.target = empty_copy(BLOCKS, FORM, TOKENS, layers=1)
+    elif spoil == "rows":
+        host.target = empty_copy(BLOCKS, FORM, TOKENS - 1, layers=LAYERS)
+    elif spoil == "blocks":
+        host.target = replace(host.target, table=host.target.table[:-1])
     else:
         host.target = empty_copy(replace(BLOCKS, layout="head_major", pitch=0), FORM, TOKENS, layers=LAYERS)
     assert "recompute" == host.recover().verdict

@@ -39,7 +39,7 @@ def random_rows(span: Span, seed: int) -> Any:
     return rows
 
 
-PATHS = {
+PATHS: dict[str, dict[str, Any]] = {
     "grouped": {"heads": 2, "size": 16, "latent": False},
     "latent of 576": {"heads": 1, "size": 576, "latent": True},
     "one head of 64": {"heads": 1, "size": 64, "latent": False},

@@ -50,7 +50,7 @@ class Stored:
             self.rows = {kind: self._store(cache, layers) for kind, layers in self.kinds.items() if layers}
             logits(self.model, self.tokens[:, self.held_to : PREFIX], cache)
         first = PREFIX - WINDOW
-        self.inputs = {
+        self.inputs: dict[str, Held | None] = {
             kind: held_rows([torch.cat(kept[i])[first:PREFIX, None] for i in layers], first)
             for kind, layers in self.kinds.items()
             if layers
@@ -126,6 +126,7 @@ def test_inputs_of_another_layer_answer_otherwise(name: str, layer: int) -> None
     """Control: with the inputs of one layer taken for another's, the repair runs and the logits tell."""
     stored = Stored(name, 0, 9)
     inputs, place = stored.inputs["window"], stored.kinds["window"].index(layer)
+    assert inputs is not None
     swapped = list(inputs.layers)
     swapped[place] = inputs.layers[place - 1]
     stored.inputs["window"] = replace(inputs, layers=tuple(swapped))
@@ -137,6 +138,7 @@ def test_a_repair_without_kept_inputs_has_no_source(kept: str) -> None:
     """Inputs that are gone, and inputs of other tokens or layers, are a lost source and make no rows."""
     stored = Stored("gemma3", 0, 9)
     whole = stored.inputs["window"]
+    assert whole is not None
     left = {
         "nothing": None,
         "too late": replace(whole, count=8, start=PREFIX - 8),

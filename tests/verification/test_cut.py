@@ -179,7 +179,7 @@ def test_a_fact_of_the_segment_is_in_the_keys_of_its_object(flash: BoundRulebook
         ({"receptive_field": 9}, {"repair_sound"}, {"separation", "graph_covers_machine", "fail_closed", "sound"}),
         ({}, set(), set(CLAIMS)),
     ],
-    ids=str,
+    ids=["window", "row_bytes", "alignment", "stride", "receptive_field", "none"],
 )
 def test_constants_are_in_the_keys_of_those_who_read_them(
     constant: dict[str, int], moved: set[str], still: set[str], source: RuleSource, flash: BoundRulebook
