@@ -1,3 +1,17 @@
-"""The repairs' implementations: a readable reference beside each Triton kernel, imported lazily."""
+"""What runs the declared repairs: a readable PyTorch reference for each, loaded when it is asked for."""
 
-__all__: list[str] = []
+from hitproof.kernels.registry import BACKENDS, KERNELS, implementation, require_torch
+from hitproof.kernels.run import Done, Held, Job, KernelRunner, RepairFault, run_repair
+
+__all__ = [
+    "BACKENDS",
+    "Done",
+    "Held",
+    "Job",
+    "KERNELS",
+    "KernelRunner",
+    "RepairFault",
+    "implementation",
+    "require_torch",
+    "run_repair",
+]

@@ -10,7 +10,17 @@ from hitproof.kernels.blocks import Pool, gather, read_table, scatter
 from hitproof.kernels.relayout import clear
 from hitproof.spec.errors import TensorError
 
-__all__ = ["Span", "copied_into", "fits", "gather_slots", "own_blocks", "read_span", "scatter_slots", "write_span"]
+__all__ = [
+    "Span",
+    "copied_into",
+    "fits",
+    "gather_slots",
+    "own_blocks",
+    "read_span",
+    "ring_span",
+    "scatter_slots",
+    "write_span",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,29 @@ def write_span(span: Span, first: int, rows: torch.Tensor) -> None:
     """
     block, row = _place(span, first, first + rows.shape[0])
     scatter(span.pool, span.table[block:], rows, row)
+
+
+def ring_span(pool: Pool, table: torch.Tensor, start: int, end: int) -> Span:
+    """Rows of a ring of whole blocks, as a span whose table goes round.
+
+    Args:
+        pool: The blocks.
+        table: int64 [blocks]: the ring's slots in order, R = blocks * P of them; token p lies at slot p % R.
+        start, end: The tokens [start, end) that it holds.
+
+    Returns:
+        A span to be read; its first and last block may be one.
+
+    Raises:
+        TensorError: The ring has fewer slots than that.
+    """
+    rows, blocks = pool.geometry.rows, table.numel()
+    if end - start > blocks * rows:
+        raise TensorError("the ring has fewer slots", got=blocks * rows, expected=f"{end - start} or more")
+    first = start % rows
+    count = -(-(first + end - start) // rows)
+    order = (start // rows + torch.arange(count, dtype=torch.int64)) % max(blocks, 1)
+    return Span(pool, table[order], start, end, first)
 
 
 def gather_slots(pool: Pool, table: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:

@@ -26,10 +26,10 @@ def run(request: RepairRequest, job: Job) -> Done:
     inputs: Held = job.source("layer_inputs")
     target = job.copy()
     weights: tuple[LayerWeights, ...] = job.parameters["weights"]
-    made = job.parameters.get("object")
+    made = str(job.parameters.get("object"))
     write = {"compressed_global": _entries, "compressor_state": _state}.get(made)
     if write is None:
-        raise RepairFault("failed", f"recompress makes entries or states, not {made!r}")
+        raise RepairFault("failed", f"recompress makes entries or states, not {made}")
     span = (request.first, request.to)
     require_layers(len(weights), inputs, target)
     for layer, own in enumerate(weights):

@@ -117,7 +117,8 @@ class _Writer:
                 return self._flag(node, wanted, seen)
             case Compare(op=op, left=left, right=right):
                 sign = op if wanted else OPPOSITE[op]
-                return [*self.guards(node, seen), self._compare(sign, left, right)]
+                guards = self._guards_of_equals(node, seen) if sign == "==" else self.guards(node, seen)
+                return [*guards, self._compare(sign, left, right)]
             case Member(item=item, container=container):
                 if isinstance(container, Ref):
                     group = self.name(container.path)[0]
@@ -138,6 +139,19 @@ class _Writer:
                 seen.add(ref.path)
                 texts += self._guard(ref)
         return texts
+
+    def _guards_of_equals(self, node: Compare, seen: set[str]) -> list[str]:
+        """The same for an equation: unknown is None, and equal to no value, so one known side vouches for the other."""
+        sides = [side for side in (node.left, node.right) if isinstance(side, Ref | Literal)]
+        open_ = [side for side in sides if isinstance(side, Ref) and self._unsure(side, seen)]
+        same = node.left == node.right
+        if not self.trusted or len(sides) < 2 or same:
+            return self.guards(node, seen)
+        seen.update(side.path for side in sides if isinstance(side, Ref))
+        return self._guard(open_[0]) if len(open_) == 2 else []
+
+    def _unsure(self, ref: Ref, seen: set[str]) -> bool:
+        return ref.path not in seen and self.name(ref.path)[1]
 
     def value(self, node: Node) -> str:
         """Text of a value, right where all its facts are known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -39,7 +40,7 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5, torch.bfloat16: 2**-8 * 8
 MANY = st.integers(0, 2**32 - 1)
 
 
-def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def drawn(*shape: int, seed: int = 0, dtype: Any = torch.float32) -> Any:
     """Normal numbers."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
@@ -49,9 +50,7 @@ def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> tor
     ("inputs", "size", "rotary", "tokens", "first"),
     [(7, 4, 2, 5, 0), (48, 128, 64, 33, 0), (48, 128, 64, 3, 70000), (16, 64, 64, 63, 128), (16, 24, 8, 0, 4)],
 )
-def test_each_token_has_its_key(
-    dtype: torch.dtype, inputs: int, size: int, rotary: int, tokens: int, first: int
-) -> None:
+def test_each_token_has_its_key(dtype: Any, inputs: int, size: int, rotary: int, tokens: int, first: int) -> None:
     """Keys equal a slow reading: projection, layer norm with its bias, and the front turned in halves."""
     indexer = drawn_indexer(inputs, size, rotary)
     rows = drawn(tokens, inputs, dtype=dtype)
@@ -136,6 +135,8 @@ def test_self_check_of_nothing_agrees() -> None:
     none = torch.zeros(2, dtype=torch.int64)
     assert SelfCheck(0.0, 1.0) == self_check(keys, keys.roll(1, 0), queries, weights, 2, none)
     assert SelfCheck(0.0, 1.0) == self_check(keys[:0], keys[:0], queries, weights, 2, none)
+    few = torch.ones(2, dtype=torch.int64)
+    assert SelfCheck(0.0, 1.0) == self_check(keys, keys, queries, weights, 3, few)
     blank = self_check(torch.zeros(3, 4), keys, drawn(2, 1, 4, seed=3), torch.ones(2, 1), 2, none)
     assert float("inf") == blank.score_error
 

@@ -34,7 +34,8 @@ def a_move(moves: dict[int, int], positions: dict[int, int] | None = None) -> Mo
     old = sorted(moves)
     held = [0 if positions is None else positions[row] for row in old]
     new = [moves[row] for row in old]
-    return Move(*(torch.tensor(table, dtype=torch.int64) for table in (old, new, held)), 7)
+    first, second, third = (torch.tensor(table, dtype=torch.int64) for table in (old, new, held))
+    return Move(first, second, third, generation=7)
 
 
 @given(data=st.data(), dtype=st.sampled_from([torch.int32, torch.int64]))

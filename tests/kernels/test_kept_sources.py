@@ -13,6 +13,7 @@ from hitproof.kernels.recompress.inputs import LayerWeights, values_and_gates  #
 from hitproof.kernels.recompress.slow import drawn_compressor  # noqa: E402
 from hitproof.kernels.run import Held, RepairFault, run_repair  # noqa: E402
 from hitproof.kernels.selftest import Setup, trials_of  # noqa: E402
+from hitproof.kernels.selftest.trial import read_rows  # noqa: E402
 
 
 def setup_of(repair: str, name: str) -> Setup:
@@ -94,6 +95,37 @@ def test_a_copy_of_another_extent_fails(repair: str, name: str, wrong: str) -> N
     with pytest.raises(RepairFault) as caught:
         run_repair(request, job)
     assert "failed" == caught.value.status
+
+
+@pytest.mark.parametrize(
+    ("repair", "name", "tokens"),
+    [
+        ("recompress", "ratio 4 from token 8", 4),
+        ("recompress", "ratio 128 from token 128", 128),
+        ("index_rebuild", "keys of tokens", 1),
+        ("index_rebuild", "keys of entries from token 12", 4),
+    ],
+)
+def test_a_later_part_of_what_is_kept_makes_the_same_rows(repair: str, name: str, tokens: int) -> None:
+    """Asked for all but the first row, a repair reads the kept inputs from there and writes the same bytes."""
+    setup, again = setup_of(repair, name), setup_of(repair, name)
+    run_repair(setup.request, setup.job)
+    target = again.job.target
+    assert target is not None
+    later = replace(target, start=target.start + tokens, count=target.count - 1)
+    run_repair(replace(again.request, first=again.request.first + tokens), replace(again.job, target=later))
+    assert setup.job.target is not None
+    for layer in range(len(target.layers)):
+        assert torch.equal(read_rows(setup.job.target, layer)[1:], read_rows(later, layer))
+
+
+def test_keys_without_entries_fail() -> None:
+    """There are no keys for entries that are not held."""
+    setup = setup_of("index_rebuild", "keys of tokens")
+    entries: Held = setup.job.sources["kv"]
+    fewer = {**setup.job.sources, "kv": replace(entries, count=entries.count - 1)}
+    with pytest.raises(RepairFault, match="entries"):
+        run_repair(setup.request, replace(setup.job, sources=fewer))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,13 @@ def test_relayout_keeps_rows_and_clears_the_rest(
     ours: Geometry, theirs: Geometry, count: int, first: int, random: Any
 ) -> None:
     """Between any two geometries; blocks of the copy hold its rows and zeros, and other blocks what they held."""
-    source_of = {"heads": theirs.heads, "cell_bytes": theirs.cell_bytes, "pitch": 0, "block_bytes": 0, "stride": 0}
+    source_of: dict[str, Any] = {
+        "heads": theirs.heads,
+        "cell_bytes": theirs.cell_bytes,
+        "pitch": 0,
+        "block_bytes": 0,
+        "stride": 0,
+    }
     ours = replace(ours, **source_of, item_bytes=theirs.item_bytes)
     first %= theirs.rows
     source, held, rows = filled(theirs, count, first, random)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 4e-6, torch.bfloat16: 2**-8 * 4
     ],
 )
 def test_entries_are_weighted_sums_of_their_windows(
-    dtype: torch.dtype, ratio: int, size: int, rotary: int, overlap: bool, tokens: int
+    dtype: Any, ratio: int, size: int, rotary: int, overlap: bool, tokens: int
 ) -> None:
     """Each entry equals a sum over single numbers in float64, within the rounding of the rows' type."""
     compressor = drawn_compressor(ratio, size, rotary, overlap)
@@ -98,6 +100,9 @@ def test_state_is_made_of_its_live_rows_alone(compressor: Compressor, length: in
     assert length == made.length
     assert torch.equal(expected.values, made.values)
     assert torch.equal(expected.scores, made.scores)
+    if first:
+        more = state_from_rows(values[first - 1 :], gates[first - 1 :], compressor, first - 1)
+        assert torch.equal(expected.scores, more.scores)
     if first < length:
         with pytest.raises(TensorError):
             state_from_rows(values[first + 1 :], gates[first + 1 :], compressor, first + 1)
@@ -163,11 +168,14 @@ def test_state_is_a_copy_and_inputs_are_left_alone() -> None:
     """Neither rows nor state passed in are written, and the state keeps no hold of the rows."""
     values, gates = drawn_rows(13, CSA)
     before = values.clone(), gates.clone()
-    made = recompress(values, gates, CSA)
-    assert torch.equal(before[0], values)
-    assert torch.equal(before[1], gates)
-    made.state.values.zero_()
-    assert torch.equal(before[0], values)
+    for state in (recompress(values, gates, CSA).state, state_from_rows(values, gates, CSA)):
+        assert state.values.numel() * 4 == state.values.untyped_storage().nbytes()
+        assert state.scores.numel() * 4 == state.scores.untyped_storage().nbytes()
+        state.values.zero_()
+    held = recompress(values[:6], gates[:6], CSA).state
+    kept = held.values.clone(), held.scores.clone()
+    recompress(values[6:], gates[6:], CSA, held)
+    assert all(map(torch.equal, (*before, *kept), (values, gates, held.values, held.scores)))
 
 
 def test_hidden_states_give_the_projections() -> None:

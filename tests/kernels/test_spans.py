@@ -17,6 +17,7 @@ from hitproof.kernels.spans import (  # noqa: E402
     gather_slots,
     own_blocks,
     read_span,
+    ring_span,
     scatter_slots,
     write_span,
 )
@@ -63,6 +64,21 @@ def test_each_byte_lies_where_its_token_says(
     again = Pool(torch.full_like(pool.buffer, POISON), geometry, pool.blocks)
     scatter_slots(again, table, slots.flip(0), cells.flip(0))
     assert torch.equal(expected, again.buffer)
+
+
+@given(rows=st.integers(1, 7), blocks=st.integers(1, 5), start=st.integers(0, 60), data=st.data())
+def test_a_ring_of_whole_blocks_is_a_span(rows: int, blocks: int, start: int, data: st.DataObject) -> None:
+    """Rows that lie at their token modulo the ring's slots are read in the order of tokens."""
+    slots = rows * blocks
+    end = start + data.draw(st.integers(0, slots))
+    pool = pool_of(Geometry(rows, 1, 1), blocks + 1, poison=POISON)
+    table = torch.randperm(blocks + 1, generator=torch.Generator().manual_seed(rows))[:blocks]
+    tokens = torch.arange(start, end)
+    cells = tokens.to(torch.uint8).view(-1, 1, 1)
+    scatter_slots(pool, table, tokens % slots, cells)
+    assert torch.equal(cells, read_span(ring_span(pool, table, start, end), start, end))
+    with pytest.raises(TensorError):
+        ring_span(pool, table, start, start + slots + 1)
 
 
 def test_tokens_beyond_a_span_are_refused() -> None:

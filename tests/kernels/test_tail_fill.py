@@ -47,7 +47,8 @@ PATHS: dict[str, dict[str, Any]] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "as Gemma": {},
     "no positions": {"rotary": None, "key_norm": None},
-    "norm behind": {"norm_after_rotary": True, "key_norm": Norm(None, 1e-5)},
+    # With a weight, since a norm without one and a turn may change places.
+    "norm behind": {"norm_after_rotary": True},
     "norm kept out": {"input_norm": None},
     "value norm": {"value_norm": Norm(None, 1e-6)},
     "pairs": {"rotary": Rotary(frequencies(8, 1000.0), 1.3, "interleaved")},

@@ -119,11 +119,11 @@ def stable_choice() -> Iterator[None]:
         ordered = scores.sort(dim=dim, descending=True, stable=True)
         return torch.return_types.topk((ordered.values.narrow(dim, 0, k), ordered.indices.narrow(dim, 0, k)))
 
-    torch.Tensor.topk = stable  # type: ignore[method-assign, assignment]
+    torch.Tensor.topk = stable
     try:
         yield
     finally:
-        torch.Tensor.topk = original  # type: ignore[method-assign]
+        torch.Tensor.topk = original
 
 
 @contextmanager
