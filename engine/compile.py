@@ -74,7 +74,8 @@ def namer(group: BoundGroup, bound: BoundRulebook, roles: tuple[str, ...]) -> Ca
         slot = roles.index(scope)
         if fact == "ready":
             return f"y{slot}", False
-        return f"p{slot}.{fact}", fact not in owned
+        # A role that nobody plays has facts too, and none of them is known.
+        return f"p{slot}.{fact}", True
 
     return name
 
