@@ -36,6 +36,7 @@ demo: $(USER_STAMP)
 	for model in deepseek-v4-flash gemma-3-27b qwen3-next-80b-a3b; do \
 	  $(BIN)/hitproof replay $(TRACE) --model $$model --capacity 10000 --host-blocks 50000 --disk-blocks 200000 --retention all || exit $$?; \
 	done
+	$(BIN)/hitproof replay $(TRACE) --model gemma-3-27b --capacity 10000 --host-blocks 50000 --disk-blocks 200000 --policy all --lanes 4 --html build/demo.html
 
 test: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist loadfile -q $(PYTEST_ARGS)

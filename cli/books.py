@@ -15,8 +15,11 @@ from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.errors import UsageError
 from hitproof.spec.profile import Profile
 from hitproof.spec.rulebook import Rulebook
+from hitproof.spec.yaml_fields import suggest
 
-__all__ = ["Book", "open_book", "select_profiles"]
+__all__ = ["Book", "open_book", "select_profiles", "selected"]
+
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +71,20 @@ def select_profiles(names: Sequence[str] | None) -> list[Profile]:
             raise UsageError("two profiles have the same name", got=profile.name, expected="one name each")
         found[profile.name] = profile
     return list(found.values())
+
+
+def selected(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
+    """Of a rulebook's rules of one kind those that are asked for, each once, in the rulebook's order; `all` is all.
+
+    Raises:
+        UsageError: The rulebook has no such rule.
+    """
+    for name in names:
+        if name not in (*known, ALL):
+            raise UsageError(
+                f"the rulebook has no such {what}",
+                got=name,
+                expected=", ".join((*known, ALL)) if known else f"a rulebook that declares a {what}",
+                hint=suggest(name, known),
+            )
+    return list(known) if ALL in names else [name for name in known if name in names]

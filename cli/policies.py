@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["chosen_policies", "evaluate_policies", "tell_policies"]
 
-ALL = "all"
 HEADINGS = (
     "policy",
     "TTFT p50",
@@ -32,19 +31,9 @@ def chosen_policies(names: Sequence[str], rules: Rulebook) -> list[str]:
     Raises:
         UsageError: The rulebook has no such policy.
     """
-    from hitproof.spec.errors import UsageError
-    from hitproof.spec.yaml_fields import suggest
+    from hitproof.cli.books import selected
 
-    known = list(rules.policy.policies)
-    for name in names:
-        if name not in (*known, ALL):
-            raise UsageError(
-                "the rulebook has no such policy",
-                got=name,
-                expected=", ".join((*known, ALL)) if known else "a rulebook that declares policies",
-                hint=suggest(name, known),
-            )
-    return known if ALL in names else [name for name in known if name in names]
+    return selected(names, list(rules.policy.policies), "policy")
 
 
 def evaluate_policies(

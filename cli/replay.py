@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["parse_capacity", "replay"]
 
 MAX_BLOCKS = 2**40
-ALL = "all"
 Page = Callable[[Path, "Rulebook", list[dict[str, Any]], list[dict[str, Any]]], None]
 RATES = ("logical_hit_rate", "effective_reuse_rate", "recovered_rate", "recomputed_rate")
 
@@ -169,23 +168,15 @@ def parse_capacity(text: str) -> int | None:
 
 def _retentions(chosen: Sequence[str], rules: Rulebook) -> list[str]:
     """The retention rules that are asked for, each once, in the rulebook's order."""
+    from hitproof.cli.books import selected
     from hitproof.spec.errors import UsageError
-    from hitproof.spec.yaml_fields import suggest
 
     known = list(rules.policy.retention)
-    for name in chosen:
-        if name not in (*known, ALL):
-            raise UsageError(
-                "the rulebook has no such retention rule",
-                got=name,
-                expected=", ".join((*known, ALL)),
-                hint=suggest(name, known),
-            )
     if not known:
         raise UsageError(
             "the rulebook has no retention rule", expected="one that says where windows and states are kept"
         )
-    return known if ALL in chosen else [name for name in known if name in (chosen or known[:1])]
+    return selected(chosen or known[:1], known, "retention rule")
 
 
 def _counted(requests: Iterator[TraceRequest], tell: Callable[[str], None], what: str) -> Iterator[TraceRequest]:
