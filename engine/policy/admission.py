@@ -11,7 +11,7 @@ from hitproof.engine.decide import Engine, plan_step, verdict_of
 from hitproof.engine.outcome import Outcome
 from hitproof.engine.policy.plan_facts import plan_facts
 from hitproof.engine.reasons import first_failing, raise_flags
-from hitproof.engine.slopes import never_falls
+from hitproof.engine.slopes import never_falls, never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import Node, compile_python
@@ -24,8 +24,13 @@ __all__ = ["Candidate", "PolicyEngine"]
 
 Environment = dict[str, Value]
 Read = Callable[[Mapping[str, Any]], Any]
-RISING = ("plan.recovery_us", "plan.wait_us", "plan.prefill_us")
-"""Where a policy's price never falls with these, a length whose prefill alone is too dear ends the search."""
+RISING = (
+    "plan.recovery_us", "plan.wait_us", "plan.prefill_us",
+    "plan.host_bytes", "plan.disk_bytes", "plan.loaded_blocks", "plan.level",
+)  # fmt: skip
+FALLING = ("plan.length", "plan.held_blocks")
+"""Where a policy's price never falls with the former and never rises with these, no plan of a length or of a shorter
+one is cheaper than that length without any repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +79,18 @@ class PolicyEngine:
         self._demand = {name: _read(pool.demand) for name, pool in rules.pools.items()}
         price = self.policy.minimise
         self._price = None if price is None else _read(price)
-        self._rises = price is None or all(never_falls(price, path) for path in RISING)
+        # Then the first length that is too dear without any repair ends the search.
+        self._rises = never_rises(bound.rulebook.prefill.cost, "length") and (
+            price is None
+            or (all(never_falls(price, path) for path in RISING) and all(never_rises(price, path) for path in FALLING))
+        )
 
     def decide(self, state: Resolved, *, explain: bool = True) -> Decision:
         """Decide one request under the policy.
 
-        The plan is the cheapest that every admission rule surely admits, at equal price the longer one. Where there
-        is none, the rules that the plan without any reuse breaks say whether the request waits or is turned away.
+        Of each length its best plan is looked at, by the rulebook's own order of choosing. The cheapest of these that
+        every admission rule surely admits is taken, at equal price the longer one. Where there is none, the rules that
+        the plan without any reuse breaks say whether the request waits or is turned away.
 
         Args:
             state: Segments, request, run time and kernels.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from hitproof.engine.outcome import Outcome
+from collections.abc import Iterable
+
+from hitproof.engine.outcome import Outcome, Step
+from hitproof.engine.peers import Judged
 from hitproof.engine.state import Resolved
+from hitproof.spec.bound import BoundOption
 from hitproof.spec.facts import Value
 
-__all__ = ["plan_facts"]
+__all__ = ["brings_back", "plan_facts"]
 
 Facts = dict[str, Value]
+Span = tuple[int, int]
 
 
 def plan_facts(state: Resolved, length: int, outcome: Outcome | None, prefill_us: float, recompute_us: float) -> Facts:
@@ -23,26 +28,26 @@ def plan_facts(state: Resolved, length: int, outcome: Outcome | None, prefill_us
     """
     unit = state.request.granularity or 1
     blocks = -(-state.request.length // unit)
-    host, disk, loaded = 0, 0, 0
+    host, disk = 0, 0
     known = True
     level = 0
-    for group, index, option, _ in outcome.steps if outcome is not None else ():
+    spans: list[Span] = []
+    placed: set[tuple[int, int]] = set()
+    for step in outcome.steps if outcome is not None else ():
+        group, index, option, _ = step
         level = max(level, option.level + 1)
-        pieces = state.pieces.get(group.id, ())
-        if index < 0 or not option.bound.own_bytes:
-            first, to = group.span(length)
-            loaded = max(loaded, to - first)
+        anew = index < 0 or not option.bound.own_bytes
+        # What one repair has put in its place lies on the device for those that follow.
+        if (group.index, index) in placed or not (anew or brings_back(option.bound)):
             continue
-        piece = pieces[index]
-        if "address" not in option.bound.effect.chooses:
-            continue
-        if piece.start is not None and piece.end is not None:
-            loaded = max(loaded, min(piece.end, length) - piece.start, 0)
-        if piece.tier in ("host", "disk"):
+        placed.add((group.index, index))
+        spans.append(_span(step, outcome.used[group.index], length, anew=anew))  # type: ignore[union-attr]
+        piece = None if anew else state.pieces[group.id][index]
+        if piece is not None and piece.tier in ("host", "disk"):
             known = known and piece.bytes is not None
             size = piece.bytes or 0
             host, disk = (host + size, disk) if piece.tier == "host" else (host, disk + size)
-    loaded_blocks = min(-(-loaded // unit), length // unit)
+    loaded_blocks = _blocks(spans, unit, length // unit)
     return {
         "plan.length": length,
         "plan.recovery_us": _known(0.0 if outcome is None else outcome.cost),
@@ -56,6 +61,34 @@ def plan_facts(state: Resolved, length: int, outcome: Outcome | None, prefill_us
         "plan.loaded_blocks": loaded_blocks,
         "plan.level": level if length else 3,
     }
+
+
+def brings_back(option: BoundOption) -> bool:
+    """Whether an option copies the bytes of the segment to another place; of a demoted one, back to the device."""
+    return option.own_bytes and "address" in option.effect.chooses
+
+
+def _span(step: Step, used: Iterable[Judged], length: int, *, anew: bool) -> Span:
+    """Tokens whose rows a step makes or copies; a state of one length counts as the last token's."""
+    group, index = step[0], step[1]
+    if group.bound.rules.pieces == "point":
+        return length - 1, length
+    segment, share_first, share_to = next((one, a, b) for place, one, a, b, _ in used if place == index)
+    if anew:
+        first, to = group.span(length)
+        return max(first, share_first), min(to, share_to)
+    return segment.start or 0, length if segment.end is None else min(segment.end, length)
+
+
+def _blocks(spans: Iterable[Span], unit: int, whole: int) -> int:
+    """How many of the first `whole` blocks some span touches."""
+    count = reached = 0
+    for first, to in sorted(spans):
+        start, end = max(first // unit, reached), min(-(-to // unit), whole)
+        if first < to and start < end:
+            count += end - start
+            reached = end
+    return count
 
 
 def _known(price: float) -> float | None:

@@ -95,12 +95,14 @@ class Ledger:
     def _room(self, name: str) -> int:
         pool = self._pools[name]
         capacity, used, reserved = (self._read(path) for path in (pool.capacity, pool.used, pool.reserved))
-        return capacity - used - reserved
-
-    def _read(self, path: str) -> int:
-        value = getattr(self._runtime, path.removeprefix("runtime."))
         # What is unknown promises no room.
-        return value if type(value) is int else 0
+        return 0 if capacity is None or used is None or reserved is None else capacity - used - reserved
+
+    def _read(self, path: str) -> int | None:
+        value = getattr(self._runtime, path.removeprefix("runtime."))
+        return value if type(value) is int else None
 
     def _add(self, path: str, amount: int) -> None:
-        setattr(self._runtime, path.removeprefix("runtime."), self._read(path) + amount)
+        value = self._read(path)
+        if value is not None:
+            setattr(self._runtime, path.removeprefix("runtime."), value + amount)

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from hitproof.engine.policy import EarlyDemotion, Ledger, PolicyEngine, Waiter, WaitingOrder
+from hitproof.engine.policy.plan_facts import brings_back
 from hitproof.engine.replay.directory import Directory, Found
 from hitproof.engine.replay.policy_report import PolicyReport, PolicyTally
 from hitproof.engine.replay.retention import Retention
@@ -18,10 +19,15 @@ from hitproof.engine.state import Resolved
 from hitproof.engine.tiers import DEVICE
 from hitproof.engine.trace import TraceRequest
 from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.condition import reads
 from hitproof.spec.decision import Decision
 from hitproof.spec.errors import InternalError, UsageError
+from hitproof.spec.facts import Value
 
 __all__ = ["evaluate_policy"]
+
+TRANSFERRED = {"plan.host_bytes", "plan.disk_bytes"}
+"""A pool of which a plan takes by these alone has its share back once the bytes have arrived."""
 
 NOTHING = Found(0, 0, {})
 UNDECIDED = Decision("defer", 0, 0)
@@ -105,9 +111,17 @@ class _Process:
         rules = bound.rulebook.policy
         self.serving = Serving(bound, self.engine.engine.types, request=request, runtime=runtime)
         self.runtime = self.serving.runtime
-        self.runtime.capacity_blocks = capacities[0]
+        self._note(capacity_blocks=capacities[0])
         self.retention = Retention(rules.retention, self.engine.policy.retention, period)
         self.ledger = Ledger(rules.pools, self.runtime)
+        self.passing = [name for name, pool in rules.pools.items() if reads(pool.demand) <= TRANSFERRED]
+        # Options that give a piece another place, and whether its bytes are brought there.
+        self.places = {
+            (group.id, option.id): brings_back(option)
+            for group in bound.groups
+            for option in group.options
+            if brings_back(option) or not option.own_bytes
+        }
         self.ranked = self.engine.policy.waiting == "ranked"
         self.order = WaitingOrder(rules.waiting if self.ranked else None)
         self.early = EarlyDemotion(bound, policy)
@@ -182,11 +196,18 @@ class _Process:
         while self.events and self.events[0][0] <= at:
             self.now, _, what, job = heappop(self.events)
             if what == "transferred":
-                self.ledger.give_back(id(job), "staging", job.decision.promised["staging"])
+                for pool in self.passing:
+                    self.ledger.give_back(id(job), pool, job.decision.promised[pool])
                 self.ready.append(job)
             else:
                 self._ends(job)
             self._dispatch()
+
+    def _note(self, **facts: Value) -> None:
+        """State run-time facts, those of them that the rulebook declares."""
+        for name, value in facts.items():
+            if name in self.runtime.names:
+                setattr(self.runtime, name, value)
 
     def _later(self, at: float, what: str, job: _Job) -> None:
         heappush(self.events, (at, next(self.ticket), what, job))
@@ -221,15 +242,19 @@ class _Process:
         return True
 
     def _weigh(self, one: TraceRequest, arrival: float) -> _Job:
-        request, runtime, cache = self.serving.request, self.runtime, self._cache()
-        request.length, request.waited_us = one.input_tokens, self.now - arrival
-        runtime.host_backlog_us = max(0.0, self.path_free["host"] - self.now)
-        runtime.disk_backlog_us = max(0.0, self.path_free["disk"] - self.now)
-        runtime.compute_backlog_us = 0.0 if self._free else max(0.0, min(self.held_until) - self.now)
-        runtime.load_percent = 100 * len(self.held_until) // self.lanes
-        runtime.filled_blocks = cache.filled()
+        request, cache = self.serving.request, self._cache()
+        request.length = one.input_tokens
+        if "waited_us" in request.names:
+            request.waited_us = self.now - arrival
+        self._note(
+            host_backlog_us=max(0.0, self.path_free["host"] - self.now),
+            disk_backlog_us=max(0.0, self.path_free["disk"] - self.now),
+            compute_backlog_us=0.0 if self._free else max(0.0, min(self.held_until) - self.now),
+            load_percent=100 * len(self.held_until) // self.lanes,
+            filled_blocks=cache.filled(),
+        )
         found = cache.look_up(one.hash_ids, one.input_tokens)
-        state = Resolved(request, runtime, self.serving.kernels, found.pieces, found.matched)
+        state = Resolved(request, self.runtime, self.serving.kernels, found.pieces, found.matched)
         decision, facts = self.engine.weigh(state, explain=False)
         return _Job(one, arrival, found, decision, facts)
 
@@ -270,13 +295,16 @@ class _Process:
         self.touched.update(dict.fromkeys(one.hash_ids, self.now))
 
     def _transfers(self, job: _Job) -> dict[str, float]:
-        """Path to the time that the plan keeps it busy."""
+        """Path to the time that the plan keeps it busy; once a piece has come back, no step on it uses a path."""
         found: dict[str, float] = {}
+        placed: set[tuple[str, int]] = set()
         for step in job.decision.plan:
-            if step.segment < 0 or step.joint is not None:
+            piece, fetches = (step.group, step.segment), self.places.get((step.group, step.option))
+            if step.segment < 0 or piece in placed or fetches is None:
                 continue
+            placed.add(piece)
             tier = job.found.pieces[step.group][step.segment].tier
-            if tier in ("host", "disk"):
+            if fetches and tier in ("host", "disk"):
                 found[tier] = found.get(tier, 0.0) + (step.cost_us or 0.0)
         return found
 
@@ -302,7 +330,7 @@ class _Process:
         if not self.early.asks or self.below is None:
             return
         while (block := cache.oldest()) is not None:
-            self.runtime.filled_blocks = cache.filled()
+            self._note(filled_blocks=cache.filled())
             segment = self.resting.copy()
             segment.idle_us = self.now - self.touched.get(block, self.now)
             if not self.early.chosen([segment], self.runtime) or not cache.demote_oldest():

@@ -42,4 +42,4 @@ def run(request: RepairRequest, job: Job) -> Done:
     if recorded is not None and recorded != taken:
         raise RepairFault("failed", f"the fingerprint {taken} arrived, and {recorded} was recorded")
     measured: dict[str, Value] = {"address": target.address, "measured": taken}
-    return Done(measured, target.told("form", "tier", "offset", "published", "stride"))
+    return Done(measured, target.told("form", "tier", "offset", "published", "stride", "pool_epoch"))

@@ -25,7 +25,7 @@ def _build(size: Size) -> Setup:
     staging = held_rows(rows, size.elsewhere, size.form, tags={"form": "demoted", "tier": "host", "published": True})
     target = empty_copy(size.geometry, size.form, size.count, layers=size.layers)
     manifest = Manifest(size.count, torch.ones(staging.table.numel(), dtype=torch.bool))
-    told = {name: COPY_TAGS[name] for name in ("form", "tier", "published")}
+    told = {name: COPY_TAGS[name] for name in ("form", "tier", "published", "pool_epoch")}
     job = Job(staging, target, {"demoted_prefix": manifest})
     recorded = slow_fingerprint([rows[:, layer] for layer in range(size.layers)])
     return Setup(request_for("promote", staging, target, recorded=recorded), job, told, rows)

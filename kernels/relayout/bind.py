@@ -19,4 +19,5 @@ def run(request: RepairRequest, job: Job) -> Done:
     for source, pool in zip(held.layers, target.layers, strict=True):
         relayout(source, held.table, pool, target.table, held.count, source_first=held.first)
     measured: dict[str, Value] = {"address": target.address, "measured": measure(target)}
-    return Done(measured, target.told("layout", "kernel_version", "v_layout", "offset", "published", "stride"))
+    told = target.told("layout", "kernel_version", "v_layout", "offset", "published", "stride", "pool_epoch")
+    return Done(measured, told)

@@ -28,5 +28,5 @@ def _build(size: Size) -> Setup:
     rows = random_rows(size)
     held = held_rows(rows, theirs, size.form, first=2)
     target = empty_copy(ours, size.form, size.count, layers=size.layers)
-    told = {name: COPY_TAGS[name] for name in ("layout", "kernel_version", "v_layout", "published")}
+    told = {name: COPY_TAGS[name] for name in ("layout", "kernel_version", "v_layout", "published", "pool_epoch")}
     return Setup(request_for("relayout", held, target), Job(held, target), told, rows, cleared=True)

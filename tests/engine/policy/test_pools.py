@@ -49,11 +49,16 @@ def test_a_pool_that_is_not_named_is_not_promised() -> None:
     assert 0 == facts.reserved_blocks
 
 
-def test_an_unknown_count_promises_nothing() -> None:
-    """Where nobody knows what is there, there is no room."""
+@pytest.mark.parametrize("count", ["capacity_blocks", "used_blocks", "reserved_blocks"])
+def test_an_unknown_count_promises_nothing(count: str) -> None:
+    """Where nobody knows what is there, taken or promised, there is no room, and it stays unknown."""
     facts = runtime()
-    facts.capacity_blocks = None
-    assert not Ledger(POOLS, facts).reserve("A", {"device_blocks": 1, "staging": 0})
+    setattr(facts, count, None)
+    ledger = Ledger(POOLS, facts)
+    assert not ledger.reserve("A", {"device_blocks": 1, "staging": 0})
+    assert ledger.reserve("B", {"device_blocks": 0, "staging": 1})
+    ledger.release("B")
+    assert None is getattr(facts, count)
 
 
 def test_nobody_takes_more_than_was_promised() -> None:
