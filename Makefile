@@ -24,7 +24,7 @@ $(USER_STAMP): $(PACKAGING) | $(BIN)/python
 	touch $@
 
 $(DEV_STAMP): $(PACKAGING) | $(BIN)/python
-	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify,kernels,dev]'
+	$(BIN)/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[cli,verify,kernels,observe,dev]'
 	touch $(USER_STAMP) $@
 
 demo: $(USER_STAMP)
@@ -51,6 +51,8 @@ schema: $(DEV_STAMP)
 	for kind in rulefile repair profile scenario rates; do \
 	    $(BIN)/hitproof schema --of $$kind --out docs/schema/$$kind.schema.json || exit 1; \
 	done
+	$(BIN)/hitproof alerts --out docs/operations/alerts.yaml
+	$(BIN)/hitproof alerts --as grafana --out docs/operations/dashboard.json
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks

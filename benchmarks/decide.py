@@ -17,7 +17,7 @@ from hitproof.rules.profiles import load_profile
 from hitproof.rules.resolve import load_rulebook
 from hitproof.spec.bound import BoundRulebook
 
-__all__ = ["run"]
+__all__ = ["BLOCKS", "CALLS", "run", "situation"]
 
 MODELS = ("deepseek-v4-flash", "gemma-3-27b", "qwen3-next-80b-a3b")
 BLOCKS, UNIT, CALLS = 32, 512, 200
@@ -37,7 +37,7 @@ def run(runs: int = 5) -> None:
         bound = bind_rulebook(rulebook, load_profile(model))
         engine = Engine(bound)
         for name, (retention, runs_of_tiers) in situations.items():
-            state = _state(bound, engine, retention, runs_of_tiers)
+            state = situation(bound, engine, retention, runs_of_tiers)
             verdict = engine.decide(state, explain=False).verdict
             timed = sample(lambda engine=engine, state=state: _many(engine, state), runs)  # type: ignore[misc]
             print(f"  {model:20} {name:18} {verdict:10} {timed.each(CALLS)}")
@@ -48,7 +48,8 @@ def _many(engine: Engine, state: Resolved) -> None:
         engine.decide(state, explain=False)
 
 
-def _state(bound: BoundRulebook, engine: Engine, retention: str, runs: Sequence[Run]) -> Resolved:
+def situation(bound: BoundRulebook, engine: Engine, retention: str, runs: Sequence[Run]) -> Resolved:
+    """A request of 32 blocks and a tail, of which the cache holds what these runs say."""
     serving = Serving(bound, engine.types)
     kept = Retention(bound.rulebook.policy.retention, retention)
     matched = runs[-1][1] * UNIT if runs else 0

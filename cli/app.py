@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hitproof.cli.alerts import alerts
 from hitproof.cli.calibrate import calibrate
 from hitproof.cli.check import check
 from hitproof.cli.explain import explain
@@ -58,7 +59,7 @@ def version(format: FormatOption = Format.text, debug: DebugOption = False) -> i
     return EXIT_GOOD
 
 
-for _command in (check, verify, test, explain, graph, replay, calibrate, schema, version):
+for _command in (check, verify, test, explain, graph, replay, calibrate, schema, alerts, version):
     app.command(_command.__name__)(_command)
 app.add_typer(kernels_app, name="kernels")
 app.add_typer(profile_app, name="profile")

@@ -50,7 +50,7 @@ def calibrate(
 ) -> int:
     """Measure what a byte, a launch and a token cost on this machine; what is not measured is said to be stated."""
     from hitproof.cli.books import open_book
-    from hitproof.cli.output import write_file, write_json, write_text
+    from hitproof.cli.output import check_target, write_file, write_json, write_text
     from hitproof.cli.progress import progress
     from hitproof.engine.calibrate import Stopwatch
     from hitproof.engine.calibrate import calibrate as measure
@@ -62,6 +62,8 @@ def calibrate(
     by_hand = {"prefill_us_per_token": prefill_us_per_token, "layer_us_per_token": layer_us_per_token}
     given = {name: value for name, value in by_hand.items() if value is not None}
     prefill = _prefill(measure_prefill, profile, active_parameters, given)
+    if out is not None:
+        check_target(out)
     with progress("measuring") as tell:
         rates = measure(
             rules,

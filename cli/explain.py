@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitproof.cli.failure import EXIT_GOOD
-from hitproof.cli.options import DebugOption, Format, FormatOption, RatesOption, RulebookArgument
+from hitproof.cli.options import DebugOption, Format, FormatOption, RatesOption
 
 if TYPE_CHECKING:
     from hitproof.engine.scenario import ScenarioRun
@@ -18,21 +18,46 @@ __all__ = ["explain", "find_scenario"]
 
 
 def explain(
-    rulebook: RulebookArgument,
+    rulebook: Annotated[
+        str | None,
+        typer.Argument(metavar="RULEBOOK", help="An embedded rulebook's name, a folder, or a rulebook.yaml."),
+    ] = None,
     scenario: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SCENARIO",
             help="A file, or the name (its beginning is enough) of one of the rulebook's own.",
         ),
-    ],
+    ] = None,
     rates: RatesOption = None,
+    ring: Annotated[
+        Path | None,
+        typer.Option("--ring", metavar="FILE", help="Tell the decisions of this dump of a running engine instead."),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--number", min=1, help="With --ring: the decision to explain. (default: the last refused one)"),
+    ] = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
 ) -> int:
-    """Decide one scenario and tell why; succeeds whatever the decision is, as `test` is what compares."""
+    """Decide one scenario and tell why, or tell what an engine decided; succeeds whatever the decision is."""
     from hitproof.cli.output import write_json
+    from hitproof.cli.ring import explain_ring
+    from hitproof.spec.errors import UsageError
 
+    if ring is not None:
+        if rulebook is not None or scenario is not None or rates is not None:
+            raise UsageError(
+                "a dump is explained by itself", expected="--ring FILE without a rulebook, a scenario or rates"
+            )
+        return explain_ring(ring, number, as_json=format is Format.json)
+    if rulebook is None or scenario is None or number is not None:
+        raise UsageError(
+            "nothing to explain" if number is None else "only a dump has numbers",
+            expected="RULEBOOK SCENARIO, or --ring FILE",
+            hint="see `hitproof explain --help`",
+        )
     report = _report(rulebook, scenario, rates)
     if format is Format.json:
         write_json(report)

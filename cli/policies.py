@@ -25,15 +25,24 @@ HEADINGS = (
 )
 
 
-def chosen_policies(names: Sequence[str], rules: Rulebook) -> list[str]:
+def chosen_policies(names: Sequence[str], rules: Rulebook, capacity: int | None) -> list[str]:
     """The policies that are asked for, each once, in the rulebook's order.
 
+    Args:
+        names: What was asked for; `all` is every policy.
+        rules: The rulebook.
+        capacity: Blocks of the device; None is unlimited.
+
     Raises:
-        UsageError: The rulebook has no such policy.
+        UsageError: The rulebook has no such policy, or nothing limits the device.
     """
     from hitproof.cli.books import selected
+    from hitproof.spec.errors import UsageError
 
-    return selected(names, list(rules.policy.policies), "policy")
+    chosen = selected(names, list(rules.policy.policies), "policy")
+    if chosen and capacity is None:
+        raise UsageError("policies are compared at a capacity", got="unlimited", expected="--capacity BLOCKS")
+    return chosen
 
 
 def evaluate_policies(
@@ -50,10 +59,7 @@ def evaluate_policies(
     from hitproof.cli.progress import progress
     from hitproof.engine.replay import evaluate_policy
     from hitproof.engine.trace import read_trace
-    from hitproof.spec.errors import UsageError
 
-    if settings["capacity"] is None:
-        raise UsageError("policies are compared at a capacity", got="unlimited", expected="--capacity BLOCKS")
     reports = []
     for bound in models:
         for name in names:

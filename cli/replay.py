@@ -96,7 +96,7 @@ def replay(
         settings["rates"] = sheet
     models = [book.bound(load_profile(name)) for name in dict.fromkeys(model)]
     modes = _retentions(retention or (), book.rules)
-    policies = chosen_policies(policy or (), book.rules)
+    policies = chosen_policies(policy or (), book.rules, settings["capacity"])
     reports = [_run(trace, bound, mode, settings) for bound in models for mode in modes]
     served: list[dict[str, Any]] = []
     if policies:

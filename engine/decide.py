@@ -49,7 +49,8 @@ class Engine:
             return Decision("miss", 0, 0, failed=unknown, digest=self.bound.rulebook.digest)
         empties = self.judge.nothing()
         proposed = proposed_lengths(state)
-        nothing = self._price(request, state.runtime, 0)
+        # Where the prompt cannot be computed from its first token on, reusing nothing is no plan.
+        nothing = self._price(request, state.runtime, 0) if self.can_recompute(state) else NO_LIMIT
         logical, first = self._longest(state, empties, proposed, nothing, full=explain)
         if explain and first is None and proposed:
             first = self.judge.outcome(state, empties, logical or proposed[0])
@@ -64,7 +65,7 @@ class Engine:
     def _cheapest(
         self, state: Resolved, empties: list[Any], lengths: Iterable[int], top: int, first: Outcome | None, nothing: int
     ) -> tuple[Outcome | None, int]:
-        """The cheapest plan, the longest of them, and its price; None where computing everything costs less."""
+        """The cheapest plan, the longest of them, and its price; None where computing all is possible for less."""
         price, request, runtime = self._price, state.request, state.runtime
         best, best_total = None, nothing
         for length in lengths:
@@ -90,7 +91,7 @@ class Engine:
         """The plan that the declared order puts first, be it the cheapest or not, and its price; None for no reuse."""
         order = self.judge.order
         best, best_total = None, nothing
-        best_key = order.sort_key(nothing, 0, len(LEVELS), 0, ())
+        best_key = None if nothing >= NO_LIMIT else order.sort_key(nothing, 0, len(LEVELS), 0, ())
         for length in lengths:
             outcome = first if first is not None and length == first.length else None
             if outcome is None or not outcome.complete:
@@ -98,7 +99,7 @@ class Engine:
             total = min(self._price(state.request, state.runtime, length) + outcome.price, UNKNOWN_PRICE)
             level = max((option.level for _, _, option, _ in outcome.steps), default=-1)
             key = order.sort_key(total, length, level, len(outcome.steps), outcome.ids())
-            if outcome.clean and key < best_key:
+            if outcome.clean and (best_key is None or key < best_key):
                 best, best_total, best_key = outcome, total, key
         return best, best_total
 
@@ -153,7 +154,8 @@ class Engine:
                 verdict = "refuse"
         steps = () if best is None else tuple(map(plan_step, best.steps))
         usable = 0 if best is None else best.length
-        cost, total = (0.0 if best is None else best.cost), microseconds(price)
+        cost = 0.0 if best is None else best.cost
+        total = self.prefill(state, 0) if best is None else microseconds(price)
         if not explain:
             return Decision(verdict, logical, usable, steps, cost, total)
         failed, reasons = explain_failures(self.judge, state, first)

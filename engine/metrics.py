@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hitproof.spec.decision import Decision
+from hitproof.spec.decision import Decision, Verdict
 from hitproof.spec.errors import InternalError
 
 __all__ = ["HitCounters"]
@@ -15,7 +15,7 @@ RECOVERED = ("repair", "rebuild")
 
 @dataclass
 class HitCounters:
-    """Tokens and decisions counted so far; all rates divide by the tokens of every request.
+    """Tokens and requests counted so far; all rates divide by the tokens of every request.
 
     `logical` is the longest hash match, `effective` what is reused without any repair, `recovered` what is reused after
     one, `recomputed` the logical rest: the three sum to `logical`.
@@ -26,20 +26,29 @@ class HitCounters:
     effective: int = 0
     recovered: int = 0
     recomputed: int = 0
-    decisions: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
 
     def record(self, decision: Decision, tokens: int) -> None:
-        """Count one decision on a request of `tokens` tokens. Changes the counters."""
+        """Count the decision about a request of `tokens` tokens as its answer. Changes the counters."""
+        self.serve(decision.verdict, decision.logical, decision.usable, tokens)
+
+    def serve(self, verdict: Verdict, logical: int, usable: int, tokens: int) -> None:
+        """Count what a request ended with, after recovery where there was one. Changes the counters.
+
+        Args:
+            verdict: What it ended with.
+            logical: Tokens that matched.
+            usable: Tokens that are reused.
+            tokens: Tokens of the request.
+        """
         self.touched += tokens
-        self.logical += decision.logical
-        self.decisions[decision.verdict] += 1
-        self.failures.update(decision.failed)
-        if decision.verdict == "reuse":
-            self.effective += decision.usable
-        elif decision.verdict in RECOVERED:
-            self.recovered += decision.usable
-        self.recomputed += decision.logical - decision.usable
+        self.logical += logical
+        self.requests[verdict] += 1
+        if verdict == "reuse":
+            self.effective += usable
+        elif verdict in RECOVERED:
+            self.recovered += usable
+        self.recomputed += logical - usable
 
     def rates(self) -> dict[str, float]:
         """Each counter over the tokens touched; all 0 where nothing was."""

@@ -135,8 +135,8 @@ class Judge:
 
     def try_option(
         self, state: Resolved, group: CompiledGroup, option: CompiledOption, length: int, outcome: Outcome
-    ) -> list[str] | str:
-        """Checks of a group that fail after one option has run on its first piece; a text where it does not apply."""
+    ) -> tuple[Any, list[str]] | str:
+        """A group's first piece once an option has run on it, and checks that then fail; a text where it may not."""
         first, to = group.span(length)
         _, piece, a, b = self._pieces(state, [None] * len(self.groups), group, length, first, to)[0]
         peers = self.peers_of(group, outcome, a, b, first, to)
@@ -150,7 +150,7 @@ class Judge:
         if mended is None:
             return "the option would take a fact out of its domain"
         after = group.judge(mended, *context)
-        return sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
+        return mended, sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
 
     def peers_of(self, group: CompiledGroup, result: Outcome, a: int, b: int, first: int, to: int) -> tuple[Any, ...]:
         """Segment and readiness of each role's peer, flat; a piece without exactly one fitting peer gets none."""

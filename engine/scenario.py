@@ -94,8 +94,8 @@ class ScenarioRun:
         ready = {g.bound.id for g in self.engine.judge.groups if not any(outcome.masks[g.index])}
         return [name for name in names if name in ready]
 
-    def after_option(self, name: str, length: int) -> list[str] | str:
-        """Checks of an option's group that fail once it has run at this length; a text where it does not apply."""
+    def after_option(self, name: str, length: int) -> tuple[Any, list[str]] | str:
+        """The segment once an option has run at this length, and checks that then fail; a text where it cannot run."""
         group_id, _, option_id = name.partition("/")
         outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
         group = next((g for g in self.engine.judge.groups if g.bound.id == group_id), None)
@@ -260,7 +260,13 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         found = [run.identical_at(name, expect.at) for name in expect.found_in or {}]
         compare("identity", expect.identity, all(found))
     if expect.option is not None and expect.at is not None:
-        compare("fails after", _sorted(expect.fails_after), run.after_option(expect.option, expect.at))
+        tried = run.after_option(expect.option, expect.at)
+        left, failing = (None, tried) if isinstance(tried, str) else tried
+        compare("fails after", _sorted(expect.fails_after), failing)
+        if expect.leaves is not None and left is None:
+            differences.append(f"leaves: {failing}")
+        for fact, wanted in (expect.leaves or {}).items() if left is not None else ():
+            compare(f"{fact} after it", _known(wanted), _known(getattr(left, fact, None)))
     if expect.competing is not None:
         backwards = reversed_options(run.engine).decide(run.state())
         repairs = [step.repair for answer in (decision, backwards) for step in answer.plan]
@@ -314,6 +320,10 @@ def _of(values: Any, prefix: str) -> dict[str, Any]:
 
 def _sorted(values: Any) -> Any:
     return None if values is None else sorted(values)
+
+
+def _known(value: Any) -> Any:
+    return "unknown" if value is None else _value(value)
 
 
 def _value(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from hitproof.rules.places import Places
@@ -10,6 +11,7 @@ from hitproof.rules.resolve_keys import resolve_keys
 from hitproof.rules.resolve_object import resolve_objects
 from hitproof.rules.resolve_policy import resolve_policy
 from hitproof.rules.resolve_process import resolve_process
+from hitproof.rules.resolve_thresholds import resolve_thresholds
 from hitproof.rules.scopes import Scopes
 from hitproof.rules.source import RuleSource, read_source
 from hitproof.rules.vocabulary import Vocabulary, merge_vocabulary
@@ -96,7 +98,7 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
     if choosing is None:
         raise SchemaError("the rulebook has no `choosing:` order", where=parts[0][0].where, expected="choosing")
     _check_joint(objects, joint)
-    return Rulebook(
+    resolved = Rulebook(
         name=root.rulebook,
         title=root.title,
         digest=source.digest,
@@ -121,8 +123,11 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
         flags=tuple(flags),
         policy=resolve_policy(parts, vocabulary, scopes, repairs),
         recovering=resolve_process(parts, vocabulary, scopes),
+        thresholds={},
         where=parts[0][0].where,
     )
+    # Thresholds name checks, steps and events of everything before.
+    return replace(resolved, thresholds=resolve_thresholds(parts, vocabulary, resolved))
 
 
 def _repairs(source: RuleSource, vocabulary: Vocabulary, parts: list[tuple[Tree, RuleFile]]) -> Mapping[str, Repair]:

@@ -51,6 +51,8 @@ class _Reader:
             for i, pool in enumerate(part.pools):
                 claim("pool", pool.id, at("pools", i, "id"))
                 pools[pool.id] = self._pool(pool, at.under("pools", i))
+                for key in ("capacity", "used", "reserved"):
+                    claim("count of a pool", getattr(pool, key), at("pools", i, key))
         scope = self._scopes.plan({name: pool.demand for name, pool in pools.items()})
         admission: dict[str, AdmissionRule] = {}
         execution: dict[str, ExecutionRule] = {}
@@ -95,6 +97,14 @@ class _Reader:
             for i, policy in enumerate(part.policies):
                 claim("policy", policy.id, at("policies", i, "id"))
                 policies[policy.id] = self._policy(policy, found, scope, at.under("policies", i))
+                if policy.waiting == "ranked" and waiting is None:
+                    raise SchemaError(
+                        "no rule says how waiting requests are ranked",
+                        where=at("policies", i, "waiting"),
+                        rule=policy.id,
+                        got="ranked",
+                        expected="a section `waiting`, or waiting: arrival",
+                    )
         return PolicyRules(pools, admission, execution, waiting, demotion, retention, policies)
 
     def _pool(self, declared: PoolDecl, at: Places) -> Pool:

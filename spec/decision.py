@@ -76,7 +76,7 @@ class Decision:
         reasons: The same with values, where the engine was asked to explain.
         dispositions: Group to what becomes of its entry: keep, purge or quarantine.
         flags: `eager`, `copy_on_write`.
-        digest: Digest of the rulebook that decided.
+        digest: Digest of the rulebook that decided; empty where no explanation was asked for.
         execution: Whether the plan's repairs run on the request's hot path or beside other work.
         admission: Rules of admission that the plan which was wanted broke, with values; empty without a policy.
         promised: What the admitted request must be promised of each pool; empty without a policy.

@@ -15,7 +15,10 @@ __all__ = [
     "Position",
     "ProfileError",
     "ReferenceNameError",
+    "RingError",
     "SchemaError",
+    "StoreError",
+    "StoreLockedError",
     "TensorError",
     "TraceError",
     "UnitError",
@@ -166,10 +169,28 @@ class TraceError(HitproofError):
     code = "trace"
 
 
+class RingError(HitproofError):
+    """A line of a dump of decisions cannot be used."""
+
+    code = "ring"
+
+
 class TensorError(HitproofError):
     """A tensor, a buffer or a block table has another shape, number format or extent than a kernel takes."""
 
     code = "tensor"
+
+
+class StoreError(HitproofError):
+    """A store of segments cannot be opened: the disk refuses, or a newer version wrote it."""
+
+    code = "store"
+
+
+class StoreLockedError(StoreError):
+    """A store of segments is open in a process already."""
+
+    code = "store_locked"
 
 
 class UsageError(HitproofError):

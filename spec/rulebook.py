@@ -10,6 +10,7 @@ from hitproof.spec.errors import Position
 from hitproof.spec.facts import Fact, Value
 from hitproof.spec.policy import PolicyRules
 from hitproof.spec.process import RecoveryProcess
+from hitproof.spec.thresholds import Threshold
 
 __all__ = [
     "Assumption",
@@ -309,4 +310,5 @@ class Rulebook:
     flags: tuple[Flag, ...]
     policy: PolicyRules
     recovering: RecoveryProcess | None
+    thresholds: Mapping[str, Threshold]
     where: Position

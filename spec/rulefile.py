@@ -34,6 +34,9 @@ __all__ = [
     "RetentionDecl",
     "RuleFile",
     "RulebookFile",
+    "SeriesDecl",
+    "SpanDecl",
+    "ThresholdDecl",
     "TransitionDecl",
     "WaitingDecl",
 ]
@@ -48,6 +51,7 @@ Level = Literal["in_place", "intra_layer", "full_recompute"]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Expression = Annotated[str, Field(min_length=1, max_length=2000)] | int | bool
 Sentence = Annotated[str, Field(min_length=1, max_length=500)]
+Label = Annotated[str, Field(min_length=1, max_length=130)]
 
 
 class _Shape(BaseModel):
@@ -354,6 +358,34 @@ class RecoveringDecl(_Shape):
     steps: Annotated[list[ProcessStepDecl], Field(min_length=1)]
 
 
+class SeriesDecl(_Shape):
+    """Some of the counts of one metric; a label that `where` does not name counts with all its values."""
+
+    metric: Name
+    where: dict[Name, Label | Annotated[list[Label], Field(min_length=1, max_length=100)]] = {}
+
+
+class SpanDecl(_Shape):
+    """How far back a rate looks: a number of decisions, or of seconds."""
+
+    decisions: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    seconds: Annotated[int, Field(ge=1, le=604_800)] | None = None
+
+
+class ThresholdDecl(_Shape):
+    """A rate that must not be exceeded; there is no rate where less than `at_least` was counted of `over`."""
+
+    id: Name
+    of: SeriesDecl
+    over: SeriesDecl
+    above: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+    for_: SpanDecl = Field(alias="for")
+    at_least: Annotated[int, Field(ge=1, le=1_000_000_000)] = 1
+    severity: Literal["info", "warning", "critical"]
+    because: Sentence
+    source: Sentence
+
+
 class RuleFile(_Shape):
     """One included file: any of the sections of a rulebook."""
 
@@ -384,6 +416,7 @@ class RuleFile(_Shape):
     retention: list[RetentionDecl] = []
     policies: list[PolicyDecl] = []
     recovering: RecoveringDecl | None = None
+    thresholds: list[ThresholdDecl] = []
 
 
 class RulebookFile(RuleFile):

@@ -82,13 +82,13 @@ class Expectation(_Model):
 
     `accepted` asks whether every group accepts at exactly `at`, without repair; `ready` names groups, optional ones
     too, whose segments pass every check there. `option` names a recovery option that applies at `at`, and
-    `fails_after` the checks of its group that do not hold once it has run. `competing` names the repairs that a
-    plan of one step runs with the options in file order and in reverse. `cheaper` names the steps of another plan,
-    `group/option`, that ends well at `at`, without any of no reuse at length 0, and costs less than the decision at
-    the declared prices. `admission` names the rules of admission that the wanted plan broke, `promised` what an
-    admitted one is promised of each pool; both need the scenario's `policy`. `found_in` gives for a segment the
-    tiers in which the request's key is the segment's own, and `identity` whether each of these segments passes
-    every identity check of its group at `at`.
+    `fails_after` the checks of its group that do not hold once it has run, and `leaves` facts of its segment then.
+    `competing` names the repairs that a plan of one step runs with the options in file order and in reverse. `cheaper`
+    names the steps of another plan, `group/option`, that ends well at `at`, without any of no reuse at length 0, and
+    costs less than the decision at the declared prices. `admission` names the rules of admission that the wanted plan
+    broke, `promised` what an admitted one is promised of each pool; both need the scenario's `policy`. `found_in`
+    gives for a segment the tiers in which the request's key is the segment's own, and `identity` whether each of these
+    segments passes every identity check of its group at `at`.
     """
 
     verdict: Verdict | None = None
@@ -108,6 +108,7 @@ class Expectation(_Model):
     ready: list[str] | None = None
     option: str | None = None
     fails_after: list[str] | None = None
+    leaves: dict[str, FactValue] | None = None
     competing: list[str] | None = None
     cheaper: list[str] | None = None
     facts: dict[str, FactValue] | None = None

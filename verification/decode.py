@@ -7,12 +7,13 @@ from typing import Any
 
 import z3
 
+from hitproof.spec.bound import BoundOption
 from hitproof.spec.facts import Fact
 from hitproof.spec.scenario import Event, Expectation, FactValue, Scenario, SegmentDecl
 from hitproof.verification.encode import Z3Fact
-from hitproof.verification.model import FAR, GroupModel, World
+from hitproof.verification.model import FAR, GroupModel, Post, World
 
-__all__ = ["decode_event", "decode_scenario", "decode_value", "segment_of", "small"]
+__all__ = ["decode_event", "decode_scenario", "decode_value", "option_story", "segment_of", "small"]
 
 Source = Any
 """Gives a fact's terms by name: a `Z3Facts` or a `Post`."""
@@ -165,6 +166,29 @@ def decode_scenario(
         events=events or [],
         expect=expect,
     )
+
+
+def option_story(
+    found: z3.ModelRef, model: GroupModel, option: BoundOption, post: Post, claim: str, title: str
+) -> Scenario:
+    """An option that runs, with the checks that fail afterwards and the facts that it leaves.
+
+    Places that are chosen and fingerprints that are taken anew are left out: the engine's are its own.
+    """
+    own = (*option.effect.chooses, *(("recorded", "measured") if option.effect.renews else ()))
+    leaves = {
+        name: decode_value(found, fact, post(name))
+        for name, fact in model.group.facts.items()
+        if name not in own and fact.type.kind not in ("set", "real")
+    }
+    failing = [
+        check.id
+        for check in model.group.checks
+        if not z3.is_true(found.eval(model.holds(check.id, post), model_completion=True))
+    ]
+    length = found.eval(model.world.length, model_completion=True).as_long()
+    expect = Expectation(option=f"{model.group.id}/{option.id}", at=length, fails_after=failing, leaves=leaves)
+    return decode_scenario(found, model.world, claim, title, expect)
 
 
 def _environment(model: z3.ModelRef, world: World, scope: str, facts: Mapping[str, Fact]) -> dict[str, FactValue]:

@@ -15,8 +15,8 @@ from hitproof.verification.withheld import Withheld
 
 __all__ = ["SILENT", "digest_of", "values_of"]
 
-SILENT = frozenset({"because", "source", "title", "where"})
-"""Fields that only tell a reader something; no proof rests on them."""
+SILENT = frozenset({"because", "source", "title"})
+"""Fields that only tell a reader something; no proof rests on them. Places in files are passed over by their type."""
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 

@@ -83,7 +83,8 @@ class GroupModel:
 
     def __init__(self, world: World, group: BoundGroup, prefix: str | None = None) -> None:
         self.world, self.group = world, group
-        tag = f"{world.prefix}{group.id}." if prefix is None else prefix
+        # No path has a colon, so that a group may be called `request` and is still told from the request.
+        tag = f"{world.prefix}{group.id}:" if prefix is None else prefix
         owned = world.bound.rulebook.engine_owned
         self.own = Z3Facts(world.enums, dict(group.facts), tag, owned)
         self.kernel = Z3Facts(world.enums, dict(world.bound.rulebook.kernel), f"{tag}kernel.")
@@ -219,7 +220,7 @@ class GroupModel:
         tag = f"{self.own.prefix}after.{option.id}."
         fresh = Z3Facts(self.world.enums, dict(self.group.facts), tag, set(effect.chooses))
         facts: dict[str, Z3Fact] = {}
-        renewed = Z3Fact(z3.Int(tag + "renewed", ctx=self.world.ctx), self.true)
+        renewed = Z3Fact(z3.Int(tag + "of.new.bytes", ctx=self.world.ctx), self.true)
         for name, fact in self.group.facts.items():
             if name in effect.sets:
                 facts[name] = self._assigned(fact, *self.number(effect.sets[name]))

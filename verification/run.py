@@ -178,13 +178,15 @@ class Run:
             )
 
     def outcome(self, seconds: float) -> Outcome:
-        """What was found."""
+        """What was found; a part without a witness is a gap, whatever the other parts have."""
+        silent = self.witness is None and self.counterexample is None
+        nothing = [f"{self.part.label}: no state was found that the premise allows"] if silent else []
         return Outcome(
             obligations=self.obligations,
             seconds=seconds,
             witness=self.witness,
             counterexample=self.counterexample,
-            gaps=tuple(self.gaps),
+            gaps=(*self.gaps, *nothing),
             covered=tuple(self.covered),
             count=self.count,
             rules=dict(self.rules),

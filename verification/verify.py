@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 from hitproof.rules.source import RuleSource
@@ -107,13 +108,20 @@ class _Plan:
         return sorted(jobs, key=lambda job: -len(self.prover.parts(job.claim, job.profile)[job.index].groups))
 
     def failed_elsewhere(self) -> list[PartJob]:
-        """Parts whose equal failed for another model: each model gets a counterexample of its own."""
+        """Parts whose equal failed for another model, or was proved for the values of its own constants alone.
+
+        Each model gets a counterexample of its own, and each group a proof for its own constants.
+        """
         first: dict[tuple[str, str, str], PartJob] = {}
         for job, by in self._proved_by.items():
             if self._outcomes[by].counterexample is not None or self._outcomes[by].alone:
-                own = by if by.profile == job.profile else job
-                self._proved_by[job] = first.setdefault((job.claim, job.profile, self._keys[job]), own)
+                self._proved_by[job] = first.setdefault((job.claim, job.profile, self._bound_key(job)), job)
         return [job for job in first.values() if job not in self._outcomes]
+
+    def _bound_key(self, job: PartJob) -> str:
+        """The key of a part in which no constant is left open."""
+        part = self.prover.parts(job.claim, job.profile)[job.index]
+        return self.prover.cutter(job.profile).key(replace(part, free=frozenset())) if part.free else self._keys[job]
 
     def do(self, work: Work, jobs: Sequence[Job]) -> None:
         """Have jobs done."""

@@ -14,7 +14,17 @@ from hitproof.spec.decision import PlanStep
 from hitproof.spec.price import UNKNOWN_PRICE, microseconds, ticks
 from hitproof.spec.rulebook import LEVELS
 
-__all__ = ["Attempt", "Looked", "in_order", "peers_as_found", "prefill", "step", "sum_of", "surroundings"]
+__all__ = [
+    "Attempt",
+    "Looked",
+    "can_compute",
+    "in_order",
+    "peers_as_found",
+    "prefill",
+    "step",
+    "sum_of",
+    "surroundings",
+]
 
 
 @dataclass
@@ -165,6 +175,12 @@ def prefill(bound: BoundRulebook, state: Resolved, length: int) -> int:
     """Price of computing everything behind a length, in ticks."""
     env = {**state.request.as_dict("request."), **state.runtime.as_dict("runtime."), "length": length}
     return ticks(interpret(bound.rulebook.prefill.cost, env))
+
+
+def can_compute(bound: BoundRulebook, state: Resolved) -> bool:
+    """Whether the request brings what every group is computed from, from token 0 on."""
+    request = state.request.as_dict("request.")
+    return all(one.recompute and interpret(one.recompute.when, request) is True for one in bound.groups)
 
 
 def step(group: BoundGroup, index: int, option: BoundOption, price: int) -> PlanStep:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from hitproof.engine.plain.attempt import Attempt, Looked, in_order, peers_as_found, prefill
+from hitproof.engine.plain.attempt import Attempt, Looked, can_compute, in_order, peers_as_found, prefill
 from hitproof.engine.plain.repairs import of_self
 from hitproof.engine.plain.ways import attempt
 from hitproof.engine.state import Resolved
@@ -22,7 +22,8 @@ def plain_decide(bound: BoundRulebook, state: Resolved) -> Decision:
     """Decide one request by trying every length; reasons are left out.
 
     The longest length at which identity holds is logical. Of the best plans of all lengths up to it, the first in the
-    declared order is taken, unless reusing nothing comes before it. Prices that are unknown are all alike.
+    declared order is taken, unless reusing nothing comes before it, where that is possible at all. Prices that are
+    unknown are all alike.
     """
     unknown = [f"door/{name}" for name in bound.rulebook.door if getattr(state.request, name) is None]
     if unknown:
@@ -32,7 +33,8 @@ def plain_decide(bound: BoundRulebook, state: Resolved) -> Decision:
     logical = longest.length if longest else 0
     from_nothing = prefill(bound, state, 0)
     best = min((one for one in tried if one.clean and one.length <= logical), key=partial(_place, bound), default=None)
-    if best is not None and in_order(bound, from_nothing, 0, len(LEVELS), 0, ()) < _place(bound, best):
+    computes = can_compute(bound, state)
+    if best is not None and computes and in_order(bound, from_nothing, 0, len(LEVELS), 0, ()) < _place(bound, best):
         best = None
     told = longest or next(iter(tried), None)
     return Decision(
@@ -66,8 +68,7 @@ def _verdict(bound: BoundRulebook, state: Resolved, logical: int, best: Attempt 
     if best is not None:
         level = max((LEVELS.index(step.level) for step in best.steps), default=None)
         return "reuse" if level is None else SEVERITY[LEVELS[level]]  # type: ignore[return-value]
-    request = state.request.as_dict("request.")
-    if not all(one.recompute and interpret(one.recompute.when, request) is True for one in bound.groups):
+    if not can_compute(bound, state):
         return "refuse"
     return "recompute" if logical else "miss"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitproof.engine.plain.attempt import Looked, surroundings
+from hitproof.engine.plain.attempt import Looked, can_compute, surroundings
 from hitproof.engine.plain.pieces import pieces_at
 from hitproof.engine.plain.repairs import failing, may_run, of_self, run
 from hitproof.engine.state import Resolved
@@ -51,6 +51,8 @@ def declared_price(
     if rest is None:
         return "the price of prefill is unknown"
     total = float(rest)
+    if not length and not can_compute(bound, state):
+        return "the request does not bring what the prompt is computed from"
     if not length:
         return total if not steps else "nothing is reused, so no step can run"
     joint: dict[str, float] = {}

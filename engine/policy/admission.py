@@ -10,7 +10,7 @@ from hitproof.engine.candidates import proposed_lengths, resumable_lengths
 from hitproof.engine.decide import Engine, plan_step, verdict_of
 from hitproof.engine.outcome import Outcome
 from hitproof.engine.policy.plan_facts import plan_facts
-from hitproof.engine.reasons import first_failing, raise_flags
+from hitproof.engine.reasons import dispose, first_failing, raise_flags
 from hitproof.engine.slopes import never_falls, never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
@@ -112,6 +112,10 @@ class PolicyEngine:
             decision = Decision("miss", self.engine.longest_match(state), 0)
         best, wanted, nothing = self._cheapest(state, decision.logical, computes=computes)
         reasons = _reasons(wanted)
+        if explain:
+            # What is kept is what the policy's plan reads, or will read where the request has to wait for it.
+            dispositions = self._dispositions(state, decision.logical, best or wanted)
+            decision = replace(decision, dispositions=dispositions)
         if best is None:
             return self._not_now(decision, wanted, nothing, computes=computes), wanted.facts
         verdict = verdict_of(best.outcome) if best.outcome is not None else _nothing_reused(decision)
@@ -174,10 +178,15 @@ class PolicyEngine:
         return float("inf") if value is None else float(value)
 
     def _executes(self, facts: Environment) -> Execution:
-        if not facts["plan.level"] or facts["plan.level"] == 3:
+        if not facts["plan.level"]:
             return "synchronous"
         ways: Iterator[Execution] = (rule.then for rule, holds in self._execution if holds(facts) is True)
         return next(ways, "synchronous")
+
+    def _dispositions(self, state: Resolved, logical: int, plan: Candidate) -> dict[str, str]:
+        judge, proposed = self.engine.judge, proposed_lengths(state)
+        first = judge.outcome(state, judge.nothing(), logical or proposed[0]) if proposed else None
+        return dispose(judge, state, first, plan.outcome)
 
     def _promised(self, facts: Environment) -> dict[str, int]:
         amounts = {name: demand(facts) for name, demand in self._demand.items()}

@@ -21,12 +21,14 @@ class StepTaken:
         report: What it answered.
         repair: The repair that the report was about, None where none ran.
         counters: The counters after it, in the order in which they weigh.
+        seconds: Wall time that the turn took; two runs that differ in it alone are equal.
     """
 
     step: str
     report: str
     repair: PlanStep | None
     counters: Mapping[str, int]
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

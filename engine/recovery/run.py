@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 from hitproof.engine.decide import Engine
 from hitproof.engine.lease import Lease
+from hitproof.engine.observe.observer import NOBODY, Observer, Served
 from hitproof.engine.outcome import Step
 from hitproof.engine.recovery.counting import Counting, Measures
 from hitproof.engine.recovery.result import Recovered, StepTaken
@@ -36,12 +38,15 @@ class Recovery:
     Args:
         engine: Decides, and judges what was measured.
         decide: Decides in the engine's stead, for admission or a policy.
+        observer: Is told each decision, step and end.
 
     Raises:
         SchemaError: The rulebook declares no `recovering:`.
     """
 
-    def __init__(self, engine: Engine, decide: Callable[[Resolved], Decision] | None = None) -> None:
+    def __init__(
+        self, engine: Engine, decide: Callable[[Resolved], Decision] | None = None, observer: Observer = NOBODY
+    ) -> None:
         rulebook = engine.bound.rulebook
         if rulebook.recovering is None:
             raise SchemaError(
@@ -49,6 +54,7 @@ class Recovery:
             )
         self.engine, self.process = engine, rulebook.recovering
         self.decide = decide or engine.decide
+        self.observer = observer
 
     def run(self, state: Resolved, repair: RunRepair, at: Point | None = None) -> Recovered:
         """Decide, repair, and confirm, until the process ends.
@@ -61,9 +67,12 @@ class Recovery:
         Raises:
             InternalError: Somebody else took a pin of the lease.
         """
-        hit = _Hit(self, state)
+        hit, began = _Hit(self, state), perf_counter()
         try:
-            return hit.run(repair, at or _nobody)
+            ended = hit.run(repair, at or _nobody)
+            self.observer.recovered(ended, perf_counter() - began)
+            self.observer.served(Served(ended.decision, ended.verdict, ended.usable, state.request.length or 0))
+            return ended
         except BaseException:
             hit.lease.release()
             raise
@@ -96,6 +105,7 @@ class _Hit:
         self.barred = dict(state.barred)
         self.quarantined: list[PlanStep] = []
         self.taken: list[StepTaken] = []
+        self.began = 0.0
         self.lease = Lease.take(piece for pieces in state.pieces.values() for piece in pieces)
         self.decision: Decision
         self.trial: Trial | None = None
@@ -107,6 +117,7 @@ class _Hit:
         if not self.counting.begin(self._measures(self.trial)):
             return self._halt("start")
         while True:
+            self.began = perf_counter()
             turn = self._turn(repair, at)
             step = self.counting.choose(turn.report, self._measures(turn.after))
             if step is None:
@@ -146,7 +157,9 @@ class _Hit:
         before, self.lease = self.lease, Lease.take(self.lease.segments)
         before.release()
         state = replace(self.state, barred=dict(self.barred))
+        began = perf_counter()
         self.decision = self.recovery.decide(state)
+        self.recovery.observer.decided(self.decision, perf_counter() - began)
         trial = Trial.of(self.engine, state, self.decision.usable) if self.decision.usable else None
         self.trial = trial if trial is not None and trial.hopeful else None
 
@@ -175,7 +188,9 @@ class _Hit:
         return told
 
     def _note(self, step: ProcessStep, turn: _Turn, ran: PlanStep | None) -> None:
-        self.taken.append(StepTaken(step.id, turn.report, ran, dict(self.counting.counters)))
+        told = StepTaken(step.id, turn.report, ran, dict(self.counting.counters), perf_counter() - self.began)
+        self.taken.append(told)
+        self.recovery.observer.stepped(told)
 
     def _halt(self, why: str) -> Recovered:
         """The end of a process that breaks its promise: nothing is used, and nothing goes round for ever."""

@@ -128,6 +128,7 @@ class _Process:
         self.bound, self.capacities, self.lanes = bound, capacities, lanes
         lower = [tier for tier, blocks in zip(("host", "disk"), capacities[1:], strict=True) if blocks != 0]
         self.below = lower[0] if lower else None
+        self.down_us_per_byte = self._rate_down()
         self.cache: Directory | None = None
         self.unit = 0
         self.block_bytes = 0
@@ -322,7 +323,17 @@ class _Process:
     def _copies_down(self, blocks: int) -> float:
         size = blocks * self.block_bytes
         self.tally.down_bytes += size
-        return self._sends("down", size * getattr(self.runtime, f"{self.below}_us_per_byte"))
+        return self._sends("down", size * self.down_us_per_byte)
+
+    def _rate_down(self) -> float:
+        """Price of a byte on its way to the tier below the device; 0 where there is none."""
+        if self.below is None:
+            return 0.0
+        name = f"{self.below}_us_per_byte"
+        rate = getattr(self.runtime, name, None)
+        if rate is None:
+            raise UsageError(f"what a byte to the {self.below} costs is not known", expected=f"a fact runtime.{name}")
+        return float(rate)
 
     def _demote_early(self) -> None:
         """The oldest blocks leave while the rules say so, on the way down, at nobody's cost."""

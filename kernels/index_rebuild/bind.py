@@ -42,7 +42,7 @@ def run(request: RepairRequest, job: Job) -> Done:
             raise RepairFault("failed", f"{made} do not go into a copy of {target.count}")
         write_rows(target.layers[layer], target.table, keys, target.form, target.first)
     of_entries = entries.told("recorded", "generation")
-    told = target.told("index_config", "form", "tier", "offset", "published")
+    told = target.told("index_config", "form", "tier", "offset", "published", "stride", "pool_epoch")
     measured, assigned = copy_facts(target, inputs, (request.first, request.to))
     return Done(
         measured,

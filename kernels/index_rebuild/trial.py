@@ -91,7 +91,7 @@ def _setup(
         "exactness": "exact",
         "kv_content": "fingerprint of the entries",
         "kv_generation": 5,
-        **{name: target.tags[name] for name in ("form", "tier", "published", "index_config")},
+        **{name: target.tags[name] for name in ("form", "tier", "published", "pool_epoch", "index_config")},
     }
     values = torch.stack(exact, dim=1)[:, :, None]
     request = replace(request_for("index_rebuild", None, target), length=span[1], first=span[0], to=span[1])

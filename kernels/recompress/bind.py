@@ -34,7 +34,7 @@ def run(request: RepairRequest, job: Job) -> Done:
     require_layers(len(weights), inputs, target)
     for layer, own in enumerate(weights):
         span = write(request, inputs, layer, own, target)
-    told = target.told("form", "tier", "compressor_version", "offset", "published")
+    told = target.told("form", "tier", "compressor_version", "offset", "published", "stride", "pool_epoch")
     measured, assigned = copy_facts(target, inputs, span)
     return Done(measured, {**told, **assigned, "marks": frozenset({span[1]})})
 

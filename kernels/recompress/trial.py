@@ -163,7 +163,7 @@ def _setup(kept: Kept, made: str, form: RowFormat, geometry: Geometry, span: tup
         "bytes": wanted.count * len(kept.weights) * form.cell_bytes,
         "marks": frozenset({span[1]}),
         "exactness": "exact",
-        **{name: target.tags[name] for name in ("form", "tier", "published", "compressor_version")},
+        **{name: target.tags[name] for name in ("form", "tier", "published", "pool_epoch", "compressor_version")},
     }
     allowed = None if wanted.exact is None else allowed_row_error(wanted.exact, form)
     return Setup(request, job, truth, wanted.cells, wanted.exact, allowed)

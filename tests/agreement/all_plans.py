@@ -40,10 +40,14 @@ class Plan:
 def all_plans(bound: BoundRulebook, state: Resolved, most: int) -> list[Plan]:
     """Every plan at every length up to the longest match, and the one that reuses nothing.
 
+    The latter needs tokens and media. Where it is not possible and there is no other, it stands for the refusal.
+
     Raises:
         TooManyPlans: There are more than `most`.
     """
-    found = [Plan(0, (), min(prefill(bound, state, 0), UNKNOWN_PRICE))]
+    nothing = Plan(0, (), min(prefill(bound, state, 0), UNKNOWN_PRICE))
+    at_hand = state.request.has_tokens is True and state.request.has_media is True
+    found = [nothing] if at_hand else []
     matched = longest_match(bound, state)
     for length in plain_lengths(state):
         if length <= matched:
@@ -52,7 +56,7 @@ def all_plans(bound: BoundRulebook, state: Resolved, most: int) -> list[Plan]:
                 found.append(Plan(length, tuple(steps), min(rest + sum_of(steps), UNKNOWN_PRICE)))
                 if len(found) > most:
                     raise TooManyPlans
-    return found
+    return found or [nothing]
 
 
 def longest_match(bound: BoundRulebook, state: Resolved) -> int:

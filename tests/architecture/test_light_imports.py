@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source_tree import LINKS, modules
 
-HEAVY = ("rich", "torch", "triton", "typer", "z3")
+HEAVY = ("opentelemetry", "prometheus_client", "rich", "torch", "triton", "typer", "z3")
 
 
 def loaded_by(statement: str) -> set[str]:

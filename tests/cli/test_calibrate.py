@@ -64,6 +64,14 @@ def trace(tmp_path: Path) -> Path:
 
 
 class TestCalibrate:
+    def test_a_file_that_cannot_be_written_is_told_before_the_measuring(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing is measured for a folder that does not exist."""
+        monkeypatch.setattr(hitproof.engine.calibrate, "calibrate", lambda *_, **__: pytest.fail("it measured"))
+        done = run("calibrate", "--out", tmp_path / "none" / "rates.yaml")
+        assert (3, "") == (done.code, done.out)
+
     def test_the_file_is_what_the_loader_takes(self, tmp_path: Path) -> None:
         """Text and JSON tell of the same file, which fits the rulebook."""
         out, disk = tmp_path / "rates.yaml", tmp_path / "disk"

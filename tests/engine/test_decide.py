@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitproof.engine.decide import Engine
+from hitproof.engine.plain import plain_decide
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.resolve import resolve
 from hitproof.rules.source import read_source
@@ -308,11 +309,49 @@ def test_what_a_plan_makes_anew_is_not_copied() -> None:
     assert (["kv/fill_young_end"], ("copy_on_write",)) == (options(decide(build)), decide(build).flags)
 
 
+def test_what_cannot_be_computed_is_mended_at_any_price() -> None:
+    """A repair dearer than all prefill is left out, unless reusing nothing is not possible at all."""
+    build = build_of("homogeneous", 65, 64).all()
+    build.pieces["kv"][0].layout, build.runtime.device_us_per_byte = "old", 1000.0
+    assert "recompute" == decide(build).verdict
+    build.request.has_media = False
+    for decision in (decide(build), plain_decide(build.bound, build.state())):
+        assert ("repair", 64, ["kv/relayout"]) == (decision.verdict, decision.usable, options(decision))
+    build.pieces["kv"][0].weights = "other"
+    assert ("refuse", 65 * 40.0) == (decide(build).verdict, decide(build).total_us)
+
+
+def test_media_must_not_differ_in_what_rows_depend_on() -> None:
+    """Text that repeats a picture's placeholders is no picture, and a look-ahead reaches into the next one."""
+    build = build_of("homogeneous", 129, 64)
+    build.segment("kv", end=128, matched=128, media="cat", media_from=64)
+    for media, begins, usable in (("cat", 64, 128), ("dog", 64, 64), ("none", 2**30, 64), ("cat", 65, 64)):
+        build.request.media, build.request.media_from = media, begins
+        assert (media, begins, usable) == (media, begins, decide(build).usable)
+    model = small_profile("homogeneous")
+    assert model is not None
+    group = model.groups[0].model_copy(update={"constants": {**model.groups[0].constants, "lookahead": 1}})
+    drafts = Engine(bind_rulebook(build.bound.rulebook, model.model_copy(update={"groups": (group,)})))
+    for begins, usable in ((64, 0), (65, 64)):
+        build = Build(drafts, 129, 64)
+        build.segment("kv", end=64, matched=128, media="cat", media_from=begins)
+        build.request.media, build.request.media_from = "dog", begins
+        assert (begins, usable) == (begins, decide(build, 128).usable)
+
+
 def test_entries_of_an_old_pool_are_purged() -> None:
     """Their addresses lead nowhere."""
     build = build_of("homogeneous", 65, 64).all()
     build.runtime.pool_epoch = 2
     assert ("recompute", {"kv": "purge"}) == (decide(build).verdict, decide(build).dispositions)
+
+
+def test_what_lies_in_slower_storage_outlives_the_pool() -> None:
+    """A pool that was made anew has nothing to do with bytes of the host, which another request may bring back."""
+    build = build_of("homogeneous", 65, 64).all()
+    build.runtime.pool_epoch = 2
+    build.pieces["kv"][0].form, build.pieces["kv"][0].tier = "demoted", "host"
+    assert ("recompute", {"kv": "keep"}) == (decide(build).verdict, decide(build).dispositions)
 
 
 def test_a_prompt_of_one_token_reuses_nothing() -> None:

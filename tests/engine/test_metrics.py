@@ -31,7 +31,7 @@ def test_effective_reuse_counts_clean_hits_alone() -> None:
     counters.record(Decision("reuse", 800, 700), 1000)
     counters.record(Decision("repair", 500, 400), 1000)
     counters.record(Decision("rebuild", 300, 300), 1000)
-    counters.record(Decision("recompute", 200, 0, failed=("kv/resident",)), 1000)
+    counters.record(Decision("recompute", 200, 0), 1000)
     counters.record(Decision("miss", 0, 0), 1000)
     expected = {
         "logical_rate": 1800 / 5000,
@@ -40,8 +40,7 @@ def test_effective_reuse_counts_clean_hits_alone() -> None:
         "recomputed_rate": 400 / 5000,
     }
     assert expected == counters.rates()
-    assert {"reuse": 1, "repair": 1, "rebuild": 1, "recompute": 1, "miss": 1} == dict(counters.decisions)
-    assert {"kv/resident": 1} == dict(counters.failures)
+    assert {"reuse": 1, "repair": 1, "rebuild": 1, "recompute": 1, "miss": 1} == dict(counters.requests)
 
 
 def test_nothing_counted_gives_rates_of_zero() -> None:

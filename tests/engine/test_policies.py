@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from hitproof.engine.replay import evaluate_policy
 from hitproof.engine.replay.policy_report import percentile
 from hitproof.engine.trace import TraceRequest, synthesize
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.profiles import load_profile
+from hitproof.rules.resolve import resolve
+from hitproof.rules.source import read_source
 from hitproof.spec.errors import UsageError
 from tests.engine.state_cases import engine_of
 
@@ -106,6 +110,37 @@ def test_an_asynchronous_load_leaves_the_lane_to_others() -> None:
     assert 1 == aware["executions"]["asynchronous"]
     assert blind["bytes"] == aware["bytes"]
     assert aware["ttft_us"]["mean"] < blind["ttft_us"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "edits"),
+    [
+        (
+            "state_aware",
+            {
+                ("pools", "staging", "id"): "buffer",
+                ("admission", "staging_has_room", "require"): "demand.buffer <= runtime.staging_bytes",
+            },
+        ),
+        ("longest_hit", {("runtime", "disk_backlog_us"): None, ("runtime", "host_backlog_us"): None}),
+    ],
+)
+def test_names_of_pools_and_of_load_are_the_rulebook_s(policy: str, edits: dict[Any, object]) -> None:
+    """A buffer of another name is given back as early; a load that no rule reads need not be declared."""
+    source = read_source("mixed_attention")
+    for path, value in edits.items():
+        source, _ = source.edited(path, value)
+    other = bind_rulebook(resolve(source), load_profile(QWEN))
+    story, tiers = from_disk(disk_us_per_byte=0.0003)
+    usual, renamed = (evaluate_policy(story, bound, policy, **tiers) for bound in (engine_of(QWEN).bound, other))
+    assert usual.bytes["disk"] > 0
+    assert (usual.ttft_us, usual.executions) == (renamed.ttft_us, renamed.executions)
+
+
+def test_a_path_without_a_price_is_told() -> None:
+    """What is copied down must have one."""
+    with pytest.raises(UsageError, match="what a byte to the host costs is not known"):
+        run([prompt(0, 1)], host_blocks=10, runtime={"host_us_per_byte": None})
 
 
 @settings(max_examples=25, deadline=None)

@@ -102,6 +102,7 @@ def test_a_name_that_does_not_exist_is_an_error(given: dict[str, Any], got: str)
             {"option": "kv/bounce", "at": 64, "fails_after": []},
             "fails after: expected [], got the option does not apply",
         ),
+        ({"option": "kv/bounce", "at": 64, "leaves": {"offset": 0}}, "leaves: the option does not apply"),
     ],
 )
 def test_each_difference_is_told(expect: dict[str, Any], told: str) -> None:
@@ -135,9 +136,19 @@ def test_accepted_means_without_repair() -> None:
 
 def test_an_option_can_be_run_alone() -> None:
     """Its group's checks are judged after it, whether it is the cheapest or not."""
-    result = run(segments=[{**KV, "facts": {"address": 4097, "encoding": "other"}}])
-    assert ["encoding_matches"] == result.after_option("kv/bounce", 64)
+    damaged = {**KV, "facts": {"address": 4097, "encoding": "other"}}
+    result = run(segments=[damaged])
+    tried = result.after_option("kv/bounce", 64)
+    assert not isinstance(tried, str)
+    left, failing = tried
+    assert ["encoding_matches"] == failing
+    assert 0 == left.offset
     assert "the option does not apply" == result.after_option("kv/verify", 64)
+    told = {"option": "kv/bounce", "at": 64, "leaves": {"offset": 0, "published": True, "encoding": None}}
+    assert [
+        "published after it: expected True, got False",
+        "encoding after it: expected unknown, got other",
+    ] == run_scenario(bound_to("homogeneous"), scenario(segments=[damaged], expect=told)).differences
     assert "no such option" == result.after_option("kv/nothing", 64)
     full = run(segments=[{**KV, "facts": {"address": 4097, "generation": 2**40}}])
     assert "the option would take a fact out of its domain" == full.after_option("kv/bounce", 64)

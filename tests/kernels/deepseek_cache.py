@@ -157,9 +157,16 @@ def mend_by_protocol(model: Any, cache: Any, kept: KeptInputs) -> None:
 
 def _copy(form: RowFormat, count: int, layers: int, start: int) -> Held:
     blocks = -(-count // 8) + 1
-    tags = dict.fromkeys(("form", "tier", "published", "compressor_version", "index_config", "recorded"), "as wanted")
+    tags = dict.fromkeys(("form", "tier", "compressor_version", "index_config", "recorded"), "as wanted")
     pools = tuple(pool_of(Geometry(8, 1, form.cell_bytes, offset=9), blocks, poison=0xFF) for _ in range(layers))
-    return Held(pools, torch.arange(blocks - 1, 0, -1), count, form, start=start, tags={**tags, "generation": 1})
+    return Held(
+        pools,
+        torch.arange(blocks - 1, 0, -1),
+        count,
+        form,
+        start=start,
+        tags={**tags, "published": False, "pool_epoch": 1, "generation": 1},
+    )
 
 
 def _request(repair: str, first: int, to: int, length: int) -> RepairRequest:

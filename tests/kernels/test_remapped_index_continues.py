@@ -25,6 +25,7 @@ from tests.kernels.whole_cache import (  # noqa: E402
     OTHER,
     PREFIX,
     SAME,
+    SUFFIX,
     Group,
     Place,
     Rows,
@@ -108,7 +109,7 @@ def selections(model: Any) -> Iterator[dict[int, Any]]:
     chosen: dict[int, Any] = {}
     hooks = [
         model.model.layers[layer].self_attn.compressor.indexer.register_forward_hook(
-            lambda _module, _args, out, layer=layer: chosen.update({layer: out[0, -24:].sort(dim=-1).values})
+            lambda _module, _args, out, layer=layer: chosen.update({layer: out[0, -SUFFIX:].sort(dim=-1).values})
         )
         for layer in LAYERS
     ]

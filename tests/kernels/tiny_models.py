@@ -42,10 +42,13 @@ class Tiny:
 def tiny(name: str, dtype: torch.dtype = torch.float32, seed: int = 0) -> Any:
     """A model with random weights everywhere: fresh norms and biases are ones and zeros, and would hide faults."""
     made = MODELS[name]
-    # Experts one by one: their grouped kernel knows no float64.
-    model = getattr(transformers, made.model)._from_config(
-        made.config(), attn_implementation="eager", experts_implementation="eager"
-    )
+    with torch.random.fork_rng(devices=[]):
+        # What the library draws itself, such as gpt-oss's sinks, is the same in every process too.
+        torch.manual_seed(seed)
+        # Experts one by one: their grouped kernel knows no float64.
+        model = getattr(transformers, made.model)._from_config(
+            made.config(), attn_implementation="eager", experts_implementation="eager"
+        )
     model.eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

@@ -20,6 +20,7 @@ __all__ = [
     "OTHER",
     "PREFIX",
     "SAME",
+    "SUFFIX",
     "Group",
     "Lay",
     "Place",

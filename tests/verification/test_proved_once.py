@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import z3
 
@@ -167,6 +169,23 @@ class TestFreeConstants:
         small, large = (prover.prove(PartJob(probe, name, 0)) for name in models)
         assert (True, ()) == (small.alone, small.gaps)
         assert (True, ("too large",)) == (large.alone, large.gaps)
+
+    def test_a_group_of_the_same_model_does_not_share_what_rests_on_own_values(
+        self, probe: str, source: RuleSource, profiles: dict[str, Profile], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two groups of one model with one key and two strides: the wide one is asked for itself."""
+        full = profiles[GEMMA].group("full")
+        wide = full.model_copy(update={"id": "wide", "layers": (), "constants": {**full.constants, "stride": 262_144}})
+        model = profiles[GEMMA].model_copy(update={"groups": (*profiles[GEMMA].groups, wide)})
+        both = replace(
+            ALL_CLAIMS[probe],
+            parts=lambda bound: each_group(
+                [bound.group(name) for name in ("full", "wide")], "transitions", constants=(), free=("stride",)
+            ),
+        )
+        monkeypatch.setitem(ALL_CLAIMS, "complete", both)
+        result = verify(source, [model], claims=["complete"], replayer=None, jobs=1).claims[0]
+        assert ("unknown", "too large") == (result.verdict, result.detail)
 
 
 class TestBatches:

@@ -162,7 +162,7 @@ def _reported(model: GroupModel, step: Step, truth: Truth, assumptions: frozense
     exact = model.world.enums.member(facts["exactness"].type, "exact")
     tell("exactness", lambda value: z3.Implies(value == exact, truth["exact"]))
     if "marks" in facts:
-        for point in (model.world.length, z3.Int(f"{model.own.prefix}any_mark", ctx=model.world.ctx)):
+        for point in (model.world.length, z3.Int(f"{model.own.prefix}any.mark", ctx=model.world.ctx)):
             tell(
                 "marks",
                 lambda value, point=point: z3.Implies(z3.Select(value, point), z3.Select(truth["states"], point)),

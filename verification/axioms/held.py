@@ -23,19 +23,21 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
     constants = group.constants
     request = world.shared
     media_from = request("request.media_from")
+    ahead = world.length + int(constants.get("lookahead", 0))
 
     def same(ghost: str, other: Z3Fact) -> tuple[str, Any]:
         return ghost, z3.And(other.known, truth[ghost] == other.value)
 
     parts = [
         ("form", truth["committed"]),
-        ("matched", truth["agree"] >= world.length + int(constants.get("lookahead", 0))),
+        ("matched", truth["agree"] >= ahead),
         *(same(name, request(f"request.{name}")) for name in IDENTITY if name != "media"),
-        # Before the first media item there is none that could differ.
+        # Up to the first media item of both there is none that could differ, if the rows depend on nothing behind it.
         (
             "media",
             z3.Or(
-                same("media", request("request.media"))[1], z3.And(media_from.known, world.length <= media_from.value)
+                same("media", request("request.media"))[1],
+                z3.And(media_from.known, ahead <= media_from.value, ahead <= truth["media_from"]),
             ),
         ),
     ]

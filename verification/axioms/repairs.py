@@ -14,6 +14,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundOption
+from hitproof.verification.axioms.reading_sets import STATEFUL
 from hitproof.verification.axioms.truth import IDENTITY, READABLE, Truth
 from hitproof.verification.model import GroupModel, Post
 
@@ -103,7 +104,8 @@ def repaired(
             # The rows that it does not make must be there, to the last byte.
             tokens, size = int(model.group.constants.get("row_tokens", 1)), int(model.group.constants["row_bytes"])
             whole = (end - before["origin"]) * size <= before["bytes"] * tokens
-            after = before.but(**{**copied, **anew}, **room, hi=to, bytes=post("bytes").value, ring_still=true)
+            written = _written(model, post, to - post("start").value)
+            after = before.but(**{**copied, **anew}, **room, hi=to, bytes=written, ring_still=true)
             return _all(ctx, [*needs, covered, joined, whole]), after
         case "boundary_record":
             request = world.shared
@@ -167,7 +169,7 @@ def _rebuilt(
         hi=to,
         origin=first,
         agree=fresh["agree"],
-        bytes=post("bytes").value,
+        bytes=_written(model, post, to - first),
         window=z3.IntVal(int(model.group.constants.get("window", 0)), ctx=ctx),
         states=z3.Store(z3.K(z3.IntSort(ctx), z3.BoolVal(False, ctx=ctx)), world.length, true),
         **{name: request(f"request.{fact}").value for name, fact in versions.items()},
@@ -183,6 +185,17 @@ def _rebuilt(
         fingerprint=post("recorded").value,
         written=post("recorded").value,
     )
+
+
+def _written(model: GroupModel, post: Post, tokens: Any) -> Any:
+    """Bytes of what the repair leaves: what it was told to write, and never more than its rows or its state take."""
+    constants, told = model.group.constants, post("bytes").value
+    if model.group.object in STATEFUL:
+        most: Any = z3.IntVal(int(constants["state_bytes"]), ctx=model.world.ctx)
+    else:
+        row = int(constants.get("row_tokens", 1))
+        most = (tokens + row - 1) / row * int(constants["row_bytes"])
+    return z3.If(told <= most, told, most)
 
 
 def _identity(model: GroupModel, post: Post) -> dict[str, Any]:

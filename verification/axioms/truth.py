@@ -159,7 +159,7 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
             ),
         )
     if "marks" in facts and model.group.object in STATEFUL:
-        point = z3.Int(f"{model.own.prefix}any_mark", ctx=ctx)
+        point = z3.Int(f"{model.own.prefix}any.mark", ctx=ctx)
         say("marks", alive, ("marks",), z3.Implies(z3.Select(fact("marks"), point), z3.Select(truth["states"], point)))
         # The invariant speaks of every point; the length in question is the one that claims use.
         length = model.world.length

@@ -1,4 +1,4 @@
-"""Claim `admission_bounded`: no pool is promised more than it has, and nobody waits for ever on an idle system."""
+"""Claim `admission_bounded`: no pool is promised more than it has; who fits is served or waits, and nobody else."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ def parts(bound: BoundRulebook) -> list[Part]:
 
 
 def prove(run: Run) -> None:
-    """What is admitted fits beside all promises and is promised all that it takes; what fits an idle system goes."""
+    """What is admitted fits beside all promises and is promised all that it takes; what fits an idle system goes.
+
+    What fits and finds the system busy waits; what does not fit is turned away.
+    """
     name = run.part.about[0]
     model = _Model(run, run.bound.rulebook.policy.policies[name])
     model.promises_are_kept()
     if not run.done:
-        model.idle_admits()
+        model.computing_is_judged_well()
     if not run.done and run.witness is not None and not run.gaps:
         run.covered.append(f"{name}: {model.worst()}")
 
@@ -91,23 +94,44 @@ class _Model:
             elif self.run.must(self.ctx, [*premise, need > 0], f"{pool.id}: witness") is not None:
                 self.run.witness = f"a plan that takes of {pool.id} is admitted beside other requests' promises"
 
-    def idle_admits(self) -> None:
-        """With nothing used and nothing promised, computing a prompt that fits every pool is admitted."""
-        idle: list[Any] = [*consistent(self.names)]
+    def computing_is_judged_well(self) -> None:
+        """Of plans that reuse nothing: one that fits is admitted when all is idle and else waits; no other one waits.
+
+        Fitting means that what it takes is no more than the capacity of each pool.
+        """
+        fits, idle, kept = [], [], []
         for pool in self.rules.pools.values():
             need = takes(pool.id, self.names)
             if need is None:
                 return
-            idle += [self.names(path).known for path in (pool.capacity, pool.used, pool.reserved)]
-            idle += [self.value(pool.used) == 0, self.value(pool.reserved) == 0, need <= self.value(pool.capacity)]
-        idle += self._nothing_reused()
-        paths = {path for rule in self.admission for path in reads(rule.require)}
-        idle += [self.names(path).known for path in sorted(paths)]
-        refused = z3.Not(z3.And(z3.BoolVal(True, ctx=self.ctx), *self.holds))
-        label = f"{self.policy.id}: an idle system admits what fits"
-        premise = [*idle, *self.names.assumptions]
-        if self.run.must_not(self.ctx, [*premise, refused], label) is not None:
-            self._waits_for_ever([*premise, refused, *self._story()], label)
+            capacity, used, reserved = (self.value(path) for path in (pool.capacity, pool.used, pool.reserved))
+            fits.append(need <= capacity)
+            idle += [used == 0, reserved == 0]
+            kept.append(used + reserved <= capacity)
+        paths = {path for rule in self.admission for path in reads(rule.require)} | self._counted()
+        known = [self.names(path).known for path in sorted(paths)]
+        plan = [*consistent(self.names), *known, *self._nothing_reused(), *self.names.assumptions]
+        waits, leaves = self._broken(waits=True), self._broken(waits=False)
+        for label, wrong in (
+            ("an idle system admits what fits", [*fits, *idle, z3.Or(waits, leaves)]),
+            ("what fits waits on a busy system", [*fits, *kept, leaves]),
+            ("what does not fit is turned away", [z3.Not(self._all(fits)), *idle, waits, z3.Not(leaves)]),
+        ):
+            found = self.run.must_not(self.ctx, [*plan, *wrong], f"{self.policy.id}: {label}")
+            if found is not None:
+                self._judged_wrongly([*plan, *wrong, *self._story()], f"{self.policy.id}: {label}", found.model)
+                return
+
+    def _broken(self, *, waits: bool) -> Any:
+        """Some rule of admission does not hold whose breach makes the request wait, or one that does not."""
+        broken = [z3.Not(holds) for rule, holds in self._ruled() if (rule.otherwise == "defer") is waits]
+        return z3.Or(z3.BoolVal(False, ctx=self.ctx), *broken)
+
+    def _ruled(self) -> list[tuple[AdmissionRule, Any]]:
+        return list(zip(self.admission, self.holds, strict=True))
+
+    def _all(self, parts: Sequence[Any]) -> Any:
+        return z3.And(z3.BoolVal(True, ctx=self.ctx), *parts)
 
     def worst(self) -> str:
         """The dearest recovery that an otherwise idle system admits at the stated rates, in words."""
@@ -177,16 +201,16 @@ class _Model:
             *(self.value(path) <= 2**40 for path in sorted(self._counted())),
         ]
 
-    def _warm_story(self) -> list[Any]:
-        """The prompt but for its last token lies in host memory, and coming back is cheap."""
+    def _warm_story(self, tier: str) -> list[Any]:
+        """The prompt but for its last token lies in slower storage, and coming back is cheap."""
         loaded = self.value("request.length") - 1
+        in_tier = {name: loaded * ROW_BYTES if name == tier else 0 for name in ("host", "disk")}
         return [
             *self._story(),
             self.value("plan.length") == loaded,
             self.value("plan.loaded_blocks") == loaded,
             self.value("plan.held_blocks") == 0,
-            self.value("plan.host_bytes") == loaded * ROW_BYTES,
-            self.value("plan.disk_bytes") == 0,
+            *(self.value(f"plan.{name}_bytes") == amount for name, amount in in_tier.items()),
             self.value("plan.wait_us") == 0,
             self.value("plan.level") == 1,
             self.value("plan.recovery_us") <= 1000,
@@ -198,28 +222,27 @@ class _Model:
 
     def _overcommitted(self, pool: Pool, premise: Sequence[Any], wrong: Any, label: str) -> None:
         others = [self.names(path).known for path in sorted(self._counted())]
-        answer = self.run.asker.ask(self.ctx, [*premise, wrong, *others, *self._warm_story()])
         scenario = None
-        if answer.status == "sat":
-            promised = self._promised(answer.model)
-            scenario = self._scenario(answer.model, warm=True, expect=Expectation(promised=promised))
+        for tier in ("host", "disk"):
+            answer = self.run.asker.ask(self.ctx, [*premise, wrong, *others, *self._warm_story(tier)])
+            if answer.status == "sat":
+                reused = answer.model.eval(self.value("plan.length"), model_completion=True).as_long()
+                expect = Expectation(length=reused, promised=self._promised(answer.model))
+                scenario = self._scenario(answer.model, warm=tier, expect=expect)
+                break
         blamed = self._blamed(pool)
         self.run.fail(f"{label}, but not always", blamed[0], blamed[1], scenario)
 
-    def _waits_for_ever(self, formulas: Sequence[Any], label: str) -> None:
+    def _judged_wrongly(self, formulas: Sequence[Any], label: str, found: Any) -> None:
         answer = self.run.asker.ask(self.ctx, formulas)
-        scenario, broken = None, self.admission
+        model = answer.model if answer.status == "sat" else found
+        broken = [rule for rule, holds in self._ruled() if not z3.is_true(model.eval(holds, model_completion=True))]
+        scenario = None
         if answer.status == "sat":
-            broken = [
-                rule
-                for rule, holds in zip(self.admission, self.holds, strict=True)
-                if not z3.is_true(answer.model.eval(holds, model_completion=True))
-            ]
             waits = all(rule.otherwise == "defer" for rule in broken)
             expect = Expectation(verdict="defer" if waits else "refuse", length=0)
-            scenario = self._scenario(answer.model, warm=False, expect=expect)
-        rule = broken[0]
-        self.run.fail(f"{label}, but not always", f"admission/{rule.id}", rule.where, scenario)
+            scenario = self._scenario(model, warm=None, expect=expect)
+        self.run.fail(f"{label}, but not always", f"admission/{broken[0].id}", broken[0].where, scenario)
 
     def _blamed(self, pool: Pool) -> tuple[str, object]:
         """The rule that guards the pool, unless the promise itself is too small."""
@@ -233,7 +256,7 @@ class _Model:
             found[pool.id] = max(0, model.eval(value, model_completion=True).as_long())
         return found
 
-    def _scenario(self, model: Any, *, warm: bool, expect: Expectation) -> Scenario:
+    def _scenario(self, model: Any, *, warm: str | None, expect: Expectation) -> Scenario:
         def number(path: str) -> int:
             value: int = model.eval(self.value(path), model_completion=True).as_long()
             return value
@@ -242,7 +265,7 @@ class _Model:
         runtime = {path.removeprefix("runtime."): number(path) for path in sorted(self._counted())}
         segments = [SegmentDecl(id="kv", group="kv"), SegmentDecl(id="manifest", group="manifest")] if warm else []
         events = [
-            Event(segment="kv", trigger="demote_begin", arguments={"bound_for": "host"}),
+            Event(segment="kv", trigger="demote_begin", arguments={"bound_for": warm}),
             Event(segment="kv", trigger="demote_end"),
         ]
         return Scenario(
@@ -285,7 +308,8 @@ def _one_group() -> Profile:
 CLAIM = Claim(
     id="admission_bounded",
     sentence="Used plus reserved never exceeds the capacity of a pool, for any number of requests; a request is "
-    "promised all that it takes; what fits an idle system is admitted.",
+    "promised all that it takes; what fits an idle system is admitted there and waits on a busy one, and what does not "
+    "is turned away.",
     method="one admission under each policy, over all facts of request, run time and plan; optimisation for the worst "
     "recovery that is admitted",
     assumptions=(CONSISTENT, "a request takes no more than its promise"),

@@ -12,7 +12,7 @@ from hitproof.spec.condition import reads
 from hitproof.spec.rulebook import Repair
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.truth import Truth, truthful
-from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.decode import decode_scenario, option_story, small
 from hitproof.verification.model import GroupModel, Post, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
@@ -152,16 +152,8 @@ def _blame(group: BoundGroup, fact: str) -> tuple[str, object]:
 
 
 def _report(run: Run, model: GroupModel, option: BoundOption, post: Post, sentence: str, found: Any) -> None:
-    world, group = model.world, model.group
-    length = found.eval(world.length, model_completion=True).as_long()
-    failing = [
-        check.id
-        for check in group.checks
-        if not z3.is_true(found.eval(model.holds(check.id, post), model_completion=True))
-    ]
-    expect = Expectation(option=f"{group.id}/{option.id}", at=length, fails_after=failing)
-    scenario = decode_scenario(found, world, "alignment", sentence, expect)
-    run.fail(sentence, option.rule, option.where, scenario)
+    story = option_story(found, model, option, post, "alignment", sentence)
+    run.fail(sentence, option.rule, option.where, story)
 
 
 CLAIM = Claim(
@@ -170,7 +162,7 @@ CLAIM = Claim(
     "every kernel which touches them declares, counted from the address of the first row.",
     method="validity a group and a contract, over truthful facts; one-step obligations an option for what it reads and "
     "for what it writes",
-    assumptions=("writers_tell",),
+    assumptions=("writers_tell", "the claim sound"),
     prove=prove,
     parts=parts,
     covers="{count} contracts",

@@ -30,7 +30,7 @@ def prove(run: Run) -> None:
     """Forms reachable by guards that can be true, and from each a guarded path to the home form or to discarded."""
     group = run.group
     world = World(run.bound)
-    model = GroupModel(world, group, prefix=f"{group.id}.")
+    model = GroupModel(world, group, prefix=f"{group.id}:")
     possible = _can_fire(run, model)
     reached = _closure({START}, group, possible)
     run.count += len(reached)

@@ -11,12 +11,20 @@ import z3
 from hitproof.spec.bound import BoundKey, BoundOption, BoundRulebook
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.keys import Named, names_what_is_held, same_key
-from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
+from hitproof.verification.decode import (
+    decode_event,
+    decode_scenario,
+    decode_value,
+    option_story,
+    segment_of,
+    small,
+)
 from hitproof.verification.encode import Z3Fact, Z3Facts, encode, encode_number
-from hitproof.verification.model import GroupModel, World
+from hitproof.verification.model import GroupModel, Post, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.steps import Step, machines, steps
+from hitproof.verification.terms import any_of, negated
 
 __all__ = ["CLAIM"]
 
@@ -247,21 +255,23 @@ def _report_event(run: Run, model: GroupModel, step: Step, clauses: list[tuple[s
 def _options_keep_keys(run: Run, model: GroupModel) -> None:
     """A repair leaves no segment under a key that names something else; its private copy is under none."""
     world, named = model.world, Named.fresh(model, "s.")
-    told: dict[str, BoundOption] = {}
+    told: dict[str, tuple[BoundOption, Post]] = {}
     asked = []
     for option in run.group.options:
         post, promises = model.after(option)
         after = [clause for _, clause in names_what_is_held(model, post, named)]
         label = f"{run.group.id}/{option.id} keeps keys"
-        told[label] = option
-        asked.append((label, z3.And(model.applies(option), *promises, z3.Not(z3.And(after)))))
+        told[label] = option, post
+        wanted = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
+        asked.append((label, z3.And(model.applies(option), wanted, *promises, z3.Not(z3.And(after)))))
     before = [clause for _, clause in names_what_is_held(model, model.own, named)]
-    found = run.must_none(world.ctx, [*before, *world.usual(), world.length > 0, *world.domains()], asked)
+    premise = [*before, model.identity(), *world.usual(), world.length > 0, *world.domains()]
+    found = run.must_none(world.ctx, premise, asked, soft=lambda: small(world, *world.models.values()))
     if found is not None:
-        # What the engine shows of an option are its checks, and none of them reads the key.
-        option = told[found[0]]
+        option, post = told[found[0]]
         sentence = f"after {run.group.id}/{option.id} a segment is found by a key that names something else"
-        run.fail(sentence, option.rule, option.where, None)
+        story = option_story(found[1].model, model, option, post, "identity_monotone", sentence)
+        run.fail(sentence, option.rule, option.where, story)
 
 
 CLAIM = Claim(

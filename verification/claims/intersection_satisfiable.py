@@ -217,6 +217,8 @@ def _never_beyond(run: Run, group: BoundGroup) -> None:
         soft=lambda: small(world, *world.models.values()),
     )
     if found is None:
+        if run.must(world.ctx, [*base, *world.domains()], f"{group.id}: witness") is not None:
+            run.witness = f"{group.id} can be accepted at a length above 0"
         return
     length = found.model.eval(world.length, model_completion=True).as_long()
     check = next((c for c in group.checks if c.layer == "group_intersection"), None)
@@ -239,7 +241,7 @@ CLAIM = Claim(
     sentence="All groups of a model can be written, committed and reused together at some length above 0, and no "
     "verdict passes the largest boundary that all of them have committed.",
     method="bounded story of every group's life (the witness is replayed), then validity a group",
-    assumptions=("writers_tell",),
+    assumptions=("writers_tell", "the claim sound"),
     prove=prove,
     parts=parts,
     covers="written boundaries can be read; no group accepts a length that it has not committed",

@@ -7,10 +7,9 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundOption, BoundRulebook
-from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, repaired
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
-from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.decode import option_story, small
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
@@ -167,26 +166,13 @@ class _Option:
 
     def report(self, found: Any, sentence: str) -> None:
         """Tell a failure, with the checks and facts that show it."""
-        model = self.model
-        length = found.eval(self.world.length, model_completion=True).as_long()
-        failing = [
-            check.id
-            for check in model.group.checks
-            if not z3.is_true(found.eval(model.holds(check.id, self.post), model_completion=True))
-        ]
         if sentence.endswith("mends and keeps"):
             broken = [text for text, bad in self._wrong() if z3.is_true(found.eval(bad, model_completion=True))]
             told = f"{self.label} {broken[0] if broken else 'does not keep its promises'}"
         else:
             false = [n for n, c in self.clauses if z3.is_false(found.eval(c, model_completion=True))]
             told = f"{sentence} ({', '.join(false) or 'source'})"
-        scenario = decode_scenario(
-            found,
-            self.world,
-            "repair_sound",
-            told,
-            Expectation(option=self.label, at=length, fails_after=failing),
-        )
+        scenario = option_story(found, self.model, self.option, self.post, "repair_sound", told)
         self.run.fail(told, self.option.rule, self.option.where, scenario)
 
 

@@ -18,7 +18,7 @@ from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.steps import Step, steps
-from hitproof.verification.terms import all_of, negated
+from hitproof.verification.terms import all_of, any_of, negated
 
 __all__ = ["CLAIM"]
 
@@ -114,6 +114,10 @@ def _events_keep_truth(run: Run, group: BoundGroup) -> None:
     found = run.must_none(world.ctx, base, [(label, event.breaks) for label, event in events.items()])
     if found is not None:
         _report_event(run, world, model, events[found[0]], found[1].model)
+        return
+    fires = any_of([event.fires for event in events.values()], model.false)
+    if run.must(world.ctx, [*base, fires], f"{group.id}: an event") is not None:
+        run.witness = f"events happen to truthful segments of {group.id}"
 
 
 def _truth(model: GroupModel, who: str) -> Truth:
@@ -122,9 +126,10 @@ def _truth(model: GroupModel, who: str) -> Truth:
 
 @dataclass(frozen=True)
 class _Event:
-    """One event from one form: what is untruthful after it, and when."""
+    """One event from one form: when it happens, and what is untruthful after it."""
 
     step: Step
+    fires: Any
     clauses: list[tuple[str, Any]]
     breaks: Any
 
@@ -145,7 +150,8 @@ class _Event:
             premise += step.donor.assumptions
         clauses = truthful(model, step.post, after)
         untrue = negated(all_of([clause for _, clause in clauses], model.true))
-        return cls(step, clauses, all_of([*premise, untrue], model.true))
+        fires = all_of(premise, model.true)
+        return cls(step, fires, clauses, all_of([fires, untrue], model.true))
 
 
 def _report_event(run: Run, world: World, model: GroupModel, event: _Event, found: Any) -> None:

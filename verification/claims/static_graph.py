@@ -11,7 +11,7 @@ from hitproof.spec.condition import bind
 from hitproof.spec.rulebook import Flag
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.truth import Truth, truthful
-from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.decode import decode_scenario, option_story, small
 from hitproof.verification.encode import encode
 from hitproof.verification.model import GroupModel, Post, World
 from hitproof.verification.parts import Part, each_group
@@ -128,24 +128,11 @@ def _choices_stay_in_pool(run: Run, model: GroupModel) -> None:
 
 
 def _report_option(run: Run, model: GroupModel, option: BoundOption, post: Post, found: Any) -> None:
-    world, group = model.world, model.group
-    length = found.eval(world.length, model_completion=True).as_long()
-    failing = [
-        check.id
-        for check in group.checks
-        if not z3.is_true(found.eval(model.holds(check.id, post), model_completion=True))
-    ]
     run.fail(
-        f"{group.id}/{option.id} takes a block that is not of the current pool",
+        f"{model.group.id}/{option.id} takes a block that is not of the current pool",
         option.rule,
         option.where,
-        decode_scenario(
-            found,
-            world,
-            "static_graph",
-            f"{option.id} leaves the pool",
-            Expectation(option=f"{group.id}/{option.id}", at=length, fails_after=failing),
-        ),
+        option_story(found, model, option, post, "static_graph", f"{option.id} leaves the pool"),
     )
 
 
@@ -154,7 +141,7 @@ CLAIM = Claim(
     sentence="What a captured graph reuses without an eager flag lies in the pool of the capture, in its layout and "
     "stride; no repair brings in a block of another pool.",
     method="validity a group, over truthful facts (claim `sound` keeps them truthful through every transition)",
-    assumptions=("writers_tell",),
+    assumptions=("writers_tell", "the claim sound"),
     prove=prove,
     parts=parts,
     covers="{count} groups with bytes; every repair leaves its block in the current pool",
