@@ -373,6 +373,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a request is promised the blocks of its loaded prefix, not those of the rest of its prompt",
     ),
     Mutant(
+        "cached-prefix-counts-as-used",
+        "admission_bounded",
+        "gemma-3-27b",
+        ("pools", "device_blocks", "demand"),
+        "plan.blocks + request.answer_blocks - plan.held_blocks",
+        "blocks of a prefix that only rests in the cache are not promised",
+    ),
+    Mutant(
         "everything-is-refused",
         "admission_bounded",
         "gemma-3-27b",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["EventLog", "JsonLines", "Limiter"]
 
 LOGGER = "hitproof.events"
+# Who has set up no logging must not find events on standard error.
+logging.getLogger(LOGGER).addHandler(logging.NullHandler())
 MAX_REASONS = 8
 MAX_LINE = 8192
 SEVERITY = {"info": logging.INFO, "warning": logging.WARNING, "critical": logging.CRITICAL}
@@ -155,7 +157,7 @@ class EventLog(Silent):
         held = self._limiter.admit(kind)
         if held is not None:
             event = {"event": kind, "held_back": held, **tell()}
-            self._logger.log(level, "%s", kind, extra={"hitproof": event})
+            self._logger.log(level, "%s: %s", kind, event, extra={"hitproof": event})
 
 
 class JsonLines(logging.Formatter):

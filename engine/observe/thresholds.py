@@ -58,7 +58,6 @@ class Thresholds:
         self._counters, self._tell, self._clock = counters, tell, clock
         self._lock = Lock()
         self._decisions = counters.selection("decisions", {})
-        (self._since,) = counters.sums([self._decisions])
         self._looked = float("-inf")
         self._watched = [_Watch(rule, counters) for rule in counters.bound.rulebook.thresholds.values()]
         self._by_decisions = [one for one in self._watched if one.rule.span.kind == "decisions"]
@@ -112,9 +111,7 @@ class Thresholds:
 
     def _standings(self, watches: Sequence[_Watch], now: float) -> list[Standing]:
         selections = [selection for one in watches for selection in (one.of, one.over)]
-        decisions, *sums = self._counters.sums([self._decisions, *selections])
-        # The first decision is at 0.
-        at = max(0, decisions - self._since - 1)
+        at, *sums = self._counters.sums([self._decisions, *selections])
         pairs = zip(sums[::2], sums[1::2], strict=True)
         return [one.standing(at, now, counted) for one, counted in zip(watches, pairs, strict=True)]
 

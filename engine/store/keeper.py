@@ -9,6 +9,7 @@ from hitproof.engine.store.catalogue import Catalogue
 from hitproof.engine.store.files import Files
 from hitproof.engine.store.index import Index
 from hitproof.engine.store.layout import Layout, digest_of
+from hitproof.spec.errors import InternalError
 
 __all__ = ["Keeper"]
 
@@ -106,3 +107,20 @@ class Keeper:
         except sqlite3.Error:
             return
         self._gone.clear()
+
+    def check_integrity(self) -> None:
+        """Proves that memory, catalogue and files agree, but for what a failing disk has left to the next start.
+
+        Raises:
+            InternalError: They do not.
+            OSError: The disk's reason.
+        """
+        held = {entry.key: entry for entry in self._index.entries()}
+        rows = {entry.key: entry for entry, _ in self.catalogue.rows() if entry.key not in self._gone}
+        if rows != held:
+            raise InternalError("the catalogue and the memory of a store differ")
+        if self._index.sums()[:2] != (len(held), sum(entry.bytes for entry in held.values())):
+            raise InternalError("a store has counted its bytes wrongly")
+        for entry in held.values():
+            if self._files.size(self._layout.segments / entry.name) != entry.bytes:
+                raise InternalError(f"the file of segment {entry.key[:16]} has another size")

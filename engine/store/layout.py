@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -185,7 +186,9 @@ class Layout:
         if folder in self.durable:
             return
         if not folder.is_dir():
-            files.make_folder(folder)
+            # Before the lock is held, another process may make the same folder.
+            with suppress(FileExistsError):
+                files.make_folder(folder)
         files.sync_folder(folder.parent)
         self.durable.add(folder)
 

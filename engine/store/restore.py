@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 
 from hitproof.engine.store.answers import Entry, Unusable
@@ -92,6 +93,11 @@ class _Start:
                 entries[digest] = self._entry(digest, name)
             except Unusable as error:
                 self._set_aside(name, error.reason)
+            except OSError as error:
+                # A sector that cannot be read is its file's trouble; anything else may pass, and ends the start.
+                if error.errno != errno.EIO:
+                    raise
+                self._set_aside(name, "unreadable")
         return list(entries.values())
 
     def _entry(self, digest: str, name: str) -> Entry:

@@ -222,6 +222,17 @@ class Store:
         answers = (self._read(entry.key, None) for entry in self._index.entries())
         return tuple(answer for answer in answers if isinstance(answer, Refused))
 
+    def check_integrity(self) -> None:
+        """Proves that memory, catalogue and the names and sizes of files agree; `scrub` looks at the bytes.
+
+        Raises:
+            InternalError: They do not, or somebody else has changed the folder.
+            OSError: The disk's reason.
+        """
+        with self._writing:
+            self._check_open()
+            self._keeper.check_integrity()
+
     def close(self) -> None:
         """Notes the order of use and gives the lock back; a second call does nothing."""
         with self._writing:

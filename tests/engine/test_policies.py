@@ -103,6 +103,13 @@ def test_a_request_waits_for_room_that_others_were_promised() -> None:
     assert [15_360.0, 30_720.0] == [report["ttft_us"]["p50"], report["ttft_us"]["p99"]]
 
 
+def test_blocks_of_a_cached_prefix_are_promised_too() -> None:
+    """A device of eight blocks: a request that reuses six of its eight leaves no room for one of six beside it."""
+    story = [prompt(0, 1, 2, 3, 4, 5, 6), prompt(1000, 1, 2, 3, 4, 5, 6, 7, 8), prompt(1000, 11, 12, 13, 14, 15, 16)]
+    report = run(story, "most_reuse", capacity=8, lanes=2)
+    assert report["deferrals"] > 0
+
+
 def test_an_asynchronous_load_leaves_the_lane_to_others() -> None:
     """While the bytes of one request travel, the other one is computed."""
     story, tiers = from_disk(disk_us_per_byte=0.0003)

@@ -10,8 +10,9 @@ from hitproof.verification.z3_facts import FactNames
 __all__ = ["CONSISTENT", "TAKES", "consistent", "takes"]
 
 TAKES: dict[str, Callable[[Callable[[str], Any]], Any]] = {
-    # A request runs to its end: every block of its prompt and of its answer that it does not read where it lies.
-    "device_blocks": lambda fact: fact("plan.blocks") + fact("request.answer_blocks") - fact("plan.held_blocks"),
+    # A request runs to its end and pins every block of its prompt and of its answer: one that only rests in the cache
+    # is used by nobody, and no longer free once it is read. A block that others pin too is counted for each of them.
+    "device_blocks": lambda fact: fact("plan.blocks") + fact("request.answer_blocks"),
     # Bytes of every slower tier pass through the staging buffer (article 4.3; vllm-project/vllm#45388 for the blocks).
     "staging": lambda fact: fact("plan.host_bytes") + fact("plan.disk_bytes"),
 }

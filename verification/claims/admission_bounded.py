@@ -202,18 +202,19 @@ class _Model:
         ]
 
     def _warm_story(self, tier: str) -> list[Any]:
-        """The prompt but for its last token lies in slower storage, and coming back is cheap."""
-        loaded = self.value("request.length") - 1
-        in_tier = {name: loaded * ROW_BYTES if name == tier else 0 for name in ("host", "disk")}
+        """The prompt but for its last token lies in a tier; where that is a slower one, coming back is cheap."""
+        reused = self.value("request.length") - 1
+        held = tier == "device"
+        in_tier = {name: reused * ROW_BYTES if name == tier else 0 for name in ("host", "disk")}
         return [
             *self._story(),
-            self.value("plan.length") == loaded,
-            self.value("plan.loaded_blocks") == loaded,
-            self.value("plan.held_blocks") == 0,
+            self.value("plan.length") == reused,
+            self.value("plan.loaded_blocks") == (0 if held else reused),
+            self.value("plan.held_blocks") == (reused if held else 0),
             *(self.value(f"plan.{name}_bytes") == amount for name, amount in in_tier.items()),
             self.value("plan.wait_us") == 0,
-            self.value("plan.level") == 1,
-            self.value("plan.recovery_us") <= 1000,
+            self.value("plan.level") == (0 if held else 1),
+            self.value("plan.recovery_us") <= (0 if held else 1000),
             self.value("plan.prefill_us") <= 1000,
         ]
 
@@ -223,7 +224,7 @@ class _Model:
     def _overcommitted(self, pool: Pool, premise: Sequence[Any], wrong: Any, label: str) -> None:
         others = [self.names(path).known for path in sorted(self._counted())]
         scenario = None
-        for tier in ("host", "disk"):
+        for tier in ("host", "disk", "device"):
             answer = self.run.asker.ask(self.ctx, [*premise, wrong, *others, *self._warm_story(tier)])
             if answer.status == "sat":
                 reused = answer.model.eval(self.value("plan.length"), model_completion=True).as_long()
@@ -277,7 +278,7 @@ class _Model:
             request={"length": length, "granularity": 1, "answer_blocks": number("request.answer_blocks")},
             runtime=dict(runtime),
             segments=segments,
-            events=events if warm else [],
+            events=events if warm in ("host", "disk") else [],
             expect=expect,
         )
 

@@ -244,6 +244,25 @@ def test_a_start_that_cannot_sweep_is_an_error(tmp_path: Path) -> None:
         assert got(store, "k") == payload("k")
 
 
+@pytest.mark.parametrize(("number", "told"), [(errno.EIO, "unreadable"), (errno.EMFILE, "")])
+def test_a_file_that_a_start_cannot_read_is_set_aside(tmp_path: Path, number: int, told: str) -> None:
+    """One bad sector does not keep the others from being served; a reason that may pass ends the start instead."""
+    disk = Failing()
+    with opened(tmp_path) as store:
+        put(store, "a")
+        put(store, "b")
+    (tmp_path / "catalogue.sqlite").unlink()
+    disk.fail("read", number, after=1)
+    if not told:
+        with pytest.raises(StoreError):
+            opened(tmp_path, files=disk)
+        disk.fail("", 0)
+    with opened(tmp_path, files=disk) as store:
+        assert [why for _, why in store.opened.quarantined] == [told] * 2 * bool(told)
+        disk.fail("", 0)
+        assert got(store, "a") == ("missing" if told else payload("a"))
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written_is_an_error(tmp_path: Path) -> None:
     """The system's own refusal becomes the store's error."""

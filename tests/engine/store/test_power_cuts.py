@@ -125,6 +125,7 @@ def wrong(root: Path, before: Held, after: Held) -> list[str]:
                 faults.append(f"{key}: the start let pass what is {answer.reason}")
         faults += [str(answer) for answer in store.scrub()]
         faults += [str(path) for path in root.rglob("*.tmp")]
+        store.check_integrity()
         faults += [] if isinstance(store.put("later", GROUP, facts(), b"later"), Receipt) else ["nothing can be put"]
     with opened(root) as store:
         faults += [] if store.opened == Opened() else [f"a second start found work: {store.opened}"]

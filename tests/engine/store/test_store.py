@@ -182,7 +182,25 @@ def test_any_order_of_calls_leaves_what_a_plain_list_says(steps: list[tuple[str,
                 store, pins = opened(Path(folder), capacity=three), []
                 assert store.opened == Opened()
             assert [entry.key for entry in store.entries()] == plain
+            store.check_integrity()
         store.close()
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "row"])
+def test_a_folder_that_somebody_else_changed_is_noticed(tmp_path: Path, damage: str) -> None:
+    """A file that is gone, one of another size, a row too few."""
+    with opened(tmp_path) as store:
+        put(store, "k")
+        store.check_integrity()
+        (path,) = files_of(tmp_path)
+        if damage == "gone":
+            path.unlink()
+        elif damage == "short":
+            path.write_bytes(b"")
+        else:
+            store._keeper.catalogue.apply((), ["k"], {})
+        with pytest.raises((InternalError, FileNotFoundError)):
+            store.check_integrity()
 
 
 def test_threads_get_whole_segments_while_others_replace_them(tmp_path: Path) -> None:

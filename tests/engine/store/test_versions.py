@@ -150,6 +150,21 @@ def test_a_damaged_catalogue_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "quarantine" / "catalogue.sqlite.damaged.0").read_bytes().startswith(b"not a database")
 
 
+def test_the_log_of_a_damaged_catalogue_leaves_before_it(tmp_path: Path) -> None:
+    """A log that stays beside a new catalogue would be taken for the new one's."""
+    with opened(tmp_path) as store:
+        put(store, "a")
+    # As long as another connection is open, SQLite does not remove the log.
+    other = sqlite3.connect(tmp_path / "catalogue.sqlite", isolation_level=None)
+    other.execute("PRAGMA user_version = 0")
+    with opened(tmp_path) as store:
+        assert store.opened.rebuilt
+        assert got(store, "a") == payload("a")
+    other.close()
+    kept = sorted(path.name for path in (tmp_path / "quarantine").iterdir())
+    assert kept == [f"catalogue.sqlite{part}.damaged.0" for part in ("-shm", "-wal", "")]
+
+
 def test_a_newer_catalogue_is_left_alone(tmp_path: Path) -> None:
     """A store of a later version is not opened, and nothing in it is changed."""
     with opened(tmp_path) as store:
