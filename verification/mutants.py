@@ -69,6 +69,14 @@ def _check(name: str) -> Path:
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "picture-of-the-entry-not-asked",
+        "sound",
+        "gemma-3-27b",
+        _check("same_media"),
+        "self.media == request.media or length <= request.media_from",
+        "same_media no longer asks where the first picture of the entry stands",
+    ),
+    Mutant(
         "window-start-not-asked",
         "sound",
         "gemma-3-27b",
