@@ -133,9 +133,11 @@ class PolicyEngine:
         )
         return taken, best.facts
 
-    def candidate(self, state: Resolved, length: int, outcome: Outcome | None, around: Environment) -> Candidate:
+    def _candidate(
+        self, state: Resolved, length: int, outcome: Outcome | None, around: Environment, recompute_us: float
+    ) -> Candidate:
         """The plan at a length as the policy sees it, `around` being the facts of request and run time."""
-        facts = self._facts(state, length, outcome, around)
+        facts = self._facts(state, length, outcome, around, recompute_us)
         broken = tuple(rule for rule, holds in self._admission if holds(facts) is not True)
         return Candidate(length, self._priced(facts), outcome, facts, broken)
 
@@ -144,31 +146,32 @@ class PolicyEngine:
     ) -> tuple[Candidate | None, Candidate, Candidate]:
         """The cheapest admitted plan, the one that would be taken if no rule stood against it, and that of no reuse."""
         judge, around = self.engine.judge, state.environment()
-        wanted = nothing = self.candidate(state, 0, None, around)
+        recompute_us = self.engine.prefill(state, 0)
+        wanted = nothing = self._candidate(state, 0, None, around, recompute_us)
         best = nothing if computes and not nothing.broken else None
         empties = judge.nothing()
         for length in resumable_lengths(judge.groups, state, proposed_lengths(state)):
             if length > logical:
                 continue
-            if best is not None and self._rises and self._floor(state, length, around) > best.price:
-                break
+            if best is not None and self._rises:
+                # Without any repair, which no plan of this length or of a shorter one can be under.
+                least = self._priced(self._facts(state, length, None, around, recompute_us))
+                if least > best.price:
+                    break
             outcome = judge.outcome(state, empties, length, full=False)
             if not outcome.clean:
                 continue
-            found = self.candidate(state, length, outcome, around)
+            found = self._candidate(state, length, outcome, around, recompute_us)
             if _better(found, wanted) or (wanted is nothing and not computes):
                 wanted = found
             if not found.broken and (best is None or _better(found, best)):
                 best = found
         return best, wanted, nothing
 
-    def _facts(self, state: Resolved, length: int, outcome: Outcome | None, around: Environment) -> Environment:
-        prefill, recompute = self.engine.prefill(state, length), self.engine.prefill(state, 0)
-        return {**around, **plan_facts(state, length, outcome, prefill, recompute)}
-
-    def _floor(self, state: Resolved, length: int, around: Environment) -> float:
-        """What the price at a length and below cannot be under: no repair at all."""
-        return self._priced(self._facts(state, length, None, around))
+    def _facts(
+        self, state: Resolved, length: int, outcome: Outcome | None, around: Environment, recompute_us: float
+    ) -> Environment:
+        return {**around, **plan_facts(state, length, outcome, self.engine.prefill(state, length), recompute_us)}
 
     def _priced(self, facts: Environment) -> float:
         if self._price is None:

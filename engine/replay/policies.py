@@ -157,7 +157,10 @@ class _Process:
         elif one.block_tokens != self.unit:
             raise UsageError("blocks differ in size", got=one.block_tokens, expected=f"{self.unit} tokens, as before")
         if one.input_tokens:
-            self.waiting.append(self._weigh(one, self.now) if self.ranked else _Job(one, self.now))
+            job = _Job(one, self.now)
+            if self.ranked:
+                self._weigh(job)
+            self.waiting.append(job)
             self._dispatch()
 
     def drain(self) -> None:
@@ -231,8 +234,7 @@ class _Process:
         """Decide anew on the state as it is now; False where the request goes on waiting."""
         if not self._free:
             return False
-        seen = self._weigh(job.request, job.arrival)
-        job.found, job.decision, job.facts = seen.found, seen.decision, seen.facts
+        self._weigh(job)
         if job.decision.verdict == "refuse":
             self._turned_away(job)
             return True
@@ -242,11 +244,12 @@ class _Process:
         self._starts(job)
         return True
 
-    def _weigh(self, one: TraceRequest, arrival: float) -> _Job:
-        request, cache = self.serving.request, self._cache()
+    def _weigh(self, job: _Job) -> None:
+        """Look up and decide on the state as it is now; changes the job."""
+        one, request, cache = job.request, self.serving.request, self._cache()
         request.length = one.input_tokens
         if "waited_us" in request.names:
-            request.waited_us = self.now - arrival
+            request.waited_us = self.now - job.arrival
         self._note(
             host_backlog_us=max(0.0, self.path_free["host"] - self.now),
             disk_backlog_us=max(0.0, self.path_free["disk"] - self.now),
@@ -254,10 +257,9 @@ class _Process:
             load_percent=100 * len(self.held_until) // self.lanes,
             filled_blocks=cache.filled(),
         )
-        found = cache.look_up(one.hash_ids, one.input_tokens)
-        state = Resolved(request, self.runtime, self.serving.kernels, found.pieces, found.matched)
-        decision, facts = self.engine.weigh(state, explain=False)
-        return _Job(one, arrival, found, decision, facts)
+        job.found = cache.look_up(one.hash_ids, one.input_tokens)
+        state = Resolved(request, self.runtime, self.serving.kernels, job.found.pieces, job.found.matched)
+        job.decision, job.facts = self.engine.weigh(state, explain=False)
 
     def _starts(self, job: _Job) -> None:
         """Room is taken and transfers begin; a plan that is synchronous, or has none, takes a lane at once."""

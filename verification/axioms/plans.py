@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hitproof.spec.plan import PLAN_FACTS
 from hitproof.verification.z3_facts import FactNames
 
 __all__ = ["CONSISTENT", "TAKES", "consistent", "takes"]
@@ -34,21 +35,8 @@ def consistent(names: FactNames) -> list[Any]:
     def value(path: str) -> Any:
         return names(path).value
 
-    paths = (
-        "length",
-        "recovery_us",
-        "prefill_us",
-        "recompute_us",
-        "wait_us",
-        "host_bytes",
-        "disk_bytes",
-        "blocks",
-        "held_blocks",
-        "loaded_blocks",
-        "level",
-    )
     return [
-        *(names(f"plan.{path}").known for path in paths),
+        *(names(f"plan.{name}").known for name in PLAN_FACTS),
         names("request.answer_blocks").known,
         value("plan.held_blocks") + value("plan.loaded_blocks") <= value("plan.blocks"),
         value("plan.blocks") <= value("request.length"),
