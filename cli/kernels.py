@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD
+from hitproof.cli.interpreted import run_interpreted
+from hitproof.cli.kernel_compile import compile_kernels
 from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RulebookArgument
 
 if TYPE_CHECKING:
@@ -21,7 +23,17 @@ kernels_app = typer.Typer(help="Repairs and what runs them.")
 RepairOption = Annotated[
     list[str] | None, typer.Option("--repair", help="A repair's name; again for more. (default: all with a kernel)")
 ]
-BackendOption = Annotated[str, typer.Option("--backend", help="Which implementation: torch, the readable reference.")]
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="Which implementation: torch, the readable reference; triton, kernels on a GPU; interpret, the same "
+        "kernels in Triton's interpreter; auto, triton where a GPU proves itself, else torch.",
+    ),
+]
+
+
+kernels_app.command("compile")(compile_kernels)
 
 
 @kernels_app.callback()
@@ -51,7 +63,7 @@ def listed(
 @kernels_app.command("selftest")
 def selftest(
     rulebook: RulebookArgument = DEFAULT_RULEBOOK,
-    backend: BackendOption = "torch",
+    backend: BackendOption = "auto",
     repair: RepairOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
@@ -60,7 +72,10 @@ def selftest(
     from hitproof.cli.books import open_book
     from hitproof.cli.output import show, table, write_json
 
+    if _needs_child(backend):
+        return run_interpreted(_arguments("selftest", rulebook, backend, repair, format, debug))
     rules = open_book(rulebook).rules
+    backend = _resolved(backend)
     chosen = _chosen(rules, repair, backend)
     from hitproof.kernels.selftest import check_sources, check_trial, trials_of
 
@@ -86,7 +101,7 @@ def selftest(
 @kernels_app.command("mutants")
 def mutants(
     rulebook: RulebookArgument = DEFAULT_RULEBOOK,
-    backend: BackendOption = "torch",
+    backend: BackendOption = "auto",
     repair: RepairOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
@@ -97,7 +112,10 @@ def mutants(
     from hitproof.cli.output import show, table, write_json
     from hitproof.cli.progress import progress
 
+    if _needs_child(backend):
+        return run_interpreted(_arguments("mutants", rulebook, backend, repair, format, debug))
     book = open_book(rulebook)
+    backend = _resolved(backend)
     chosen = _chosen(book.rules, repair, backend)
     from hitproof.kernels.selftest import trials_of
 
@@ -127,6 +145,39 @@ def mutants(
         show(f"{len(told)} deletions, {missed} not noticed")
         show(*(f"NOT NOTICED: {one['repair']}: {one['deleted']}" for one in told if not one["caught"]))
     return EXIT_FAILED if missed else EXIT_GOOD
+
+
+def _needs_child(backend: str) -> bool:
+    """Whether a backend runs in another kind of process than this one."""
+    from hitproof.kernels.registry import interpreting, require_torch
+
+    if backend != "interpret" or interpreting():
+        return False
+    require_torch()
+    return True
+
+
+def _arguments(
+    command: str, rulebook: str, backend: str, repairs: Iterable[str] | None, format: Format, debug: bool
+) -> list[str]:
+    """The command line again."""
+    named = [part for name in repairs or () for part in ("--repair", name)]
+    return [
+        *("kernels", command, rulebook, "--backend", backend, *named, "--format", format.value),
+        *(["--debug"] if debug else []),
+    ]
+
+
+def _resolved(backend: str) -> str:
+    """The backend that a name stands for."""
+    from hitproof.kernels.registry import AUTO, require_torch
+
+    if backend != AUTO:
+        return backend
+    require_torch()
+    from hitproof.kernels.backend import default_backend
+
+    return default_backend()
 
 
 def _chosen(rules: Rulebook, names: Iterable[str] | None, backend: str) -> list[Repair]:

@@ -14,6 +14,8 @@ from hitproof.engine.slopes import never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
+from hitproof.spec.errors import SchemaError
+from hitproof.spec.leasing import Leasing
 from hitproof.spec.price import NO_LIMIT, UNKNOWN_PRICE, microseconds
 from hitproof.spec.rulebook import LEVELS
 
@@ -35,6 +37,20 @@ class Engine:
         self._door = bound.rulebook.door
         recompute = {None if group.recompute is None else group.recompute.when for group in bound.groups}
         self._recompute = None if None in recompute else [compile_condition(when) for when in recompute if when]
+
+    @property
+    def leasing(self) -> Leasing:
+        """How the rulebook says that what a decision rests on is held.
+
+        Raises:
+            SchemaError: It declares no `leasing:`.
+        """
+        rulebook = self.bound.rulebook
+        if rulebook.leasing is None:
+            raise SchemaError(
+                "the rulebook does not say how what is used is held", where=rulebook.where, expected="leasing"
+            )
+        return rulebook.leasing
 
     def decide(self, state: Resolved, *, explain: bool = True) -> Decision:
         """Decide one request.
@@ -133,7 +149,12 @@ class Engine:
 
     def prefill(self, state: Resolved, length: int) -> float:
         """Price of computing everything beyond `length`, in microseconds; infinite where it is unknown."""
-        return microseconds(self._price(state.request, state.runtime, length))
+        return microseconds(self.prefill_price(state, length))
+
+    def prefill_price(self, state: Resolved, length: int) -> int:
+        """The same in ticks, `UNKNOWN_PRICE` where it is unknown."""
+        price: int = self._price(state.request, state.runtime, length)
+        return price
 
     def _answer(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hitproof.spec.facts import Fact, Value, admit
@@ -64,7 +64,20 @@ class SegmentFacts(Facts):
 
 def _carrier(name: str, facts: Iterable[str], base: type[Facts] = Facts) -> type[Any]:
     names = tuple(facts)
-    return type(name, (base,), {"__slots__": names, "names": names})
+    made = type(name, (base,), {"__slots__": names, "names": names})
+    made.copy = _copier(made)  # type: ignore[attr-defined]
+    return made
+
+
+def _copier(carrier: type[Facts]) -> Callable[[Any], Any]:
+    """`copy` without a loop: a look-up copies every segment that it finds."""
+    slots = (*carrier.names, *(("group",) if issubclass(carrier, SegmentFacts) else ()))
+    lines = ["t = new(carrier)", *(f"t.{name} = s.{name}" for name in slots), "return t"]
+    space: dict[str, Any] = {"__builtins__": {}, "new": object.__new__, "carrier": carrier}
+    # Names of facts are declared identifiers, never a user's text.
+    exec("def copy(s):\n" + "\n".join(f"    {line}" for line in lines), space)
+    copier: Callable[[Any], Any] = space["copy"]
+    return copier
 
 
 class FactTypes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hitproof.engine.facts import FactTypes
@@ -19,6 +19,7 @@ def healthy_segment(
     given: Mapping[str, object],
     context: Mapping[str, Any],
     peers: Mapping[str, Any],
+    only: Iterable[str] | None = None,
 ) -> Any:
     """A segment whose facts are healthy, but for those that are given.
 
@@ -28,6 +29,8 @@ def healthy_segment(
         given: Facts that are stated; `None` makes one unknown.
         context: Carriers by scope: request, runtime, kernel.
         peers: Peer segment by role; facts read from a missing peer are unknown.
+        only: Facts to work out; all where left out. Others are unknown unless they are given, or one of these needs
+            them.
 
     Raises:
         AttributeError: A given name is no fact of the group's object.
@@ -65,6 +68,6 @@ def healthy_segment(
                 env[path] = getattr(peers[scope], name)
         return env
 
-    for fact in group.facts:
+    for fact in group.facts if only is None else only:
         value_of(fact)
     return types.segment_of(group.id, values)

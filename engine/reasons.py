@@ -69,10 +69,10 @@ def dispose(judge: Judge, state: Resolved, first: Outcome | None, best: Outcome 
         return {}
     failed = [group for group, masks in zip(judge.groups, first.masks, strict=False) if any(masks)]
     result = {group.id: "keep" for group in failed if group.mandatory}
-    read = _read_as_found(judge, state, best)
-    for group, index, rule in deciding_rules(judge, state, first):
-        if rule.then != "keep" and (group.index, index) not in read:
-            result[group.id] = rule.then
+    deciding = [one for one in deciding_rules(judge, state, first) if one[2].then != "keep"]
+    if deciding:
+        read = _read_as_found(judge, state, best)
+        result |= {group.id: rule.then for group, index, rule in deciding if (group.index, index) not in read}
     return result
 
 
@@ -125,8 +125,20 @@ def _read_as_found(judge: Judge, state: Resolved, best: Outcome | None) -> set[t
         if group.mandatory
         for place, (index, *_) in enumerate(best.used[group.index])
         if index >= 0 and (group.index, index) not in anew
-        if interpret(group.bound.needed, _environment_of(judge, state, best, group, place)) is not False
+        if _needed(judge, state, best, group, place)
     }
+
+
+def _needed(judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int) -> bool:
+    """Whether the piece may be read at all at the outcome's length."""
+    if group.idle is None:
+        return True
+    needed = group.bound.needed
+    _, _, a, b, _ = outcome.used[group.index][place]
+    env: dict[str, Value] = {"length": outcome.length, "share.first": a, "share.to": b}
+    if not reads(needed) <= set(env):
+        env = _environment_of(judge, state, outcome, group, place)
+    return interpret(needed, env) is not False
 
 
 def _environment_of(

@@ -28,7 +28,7 @@ def look_up(title: str, cached: int, **window: object) -> None:
     kernels = {group.id: kernel for group in engine.bound.groups}
     pieces = {name: [segment] for name, segment in held.items()}
     decision = engine.decide(Resolved(request, runtime, kernels, pieces, matched=cached))
-    with Lease.take(held.values()) as lease:
+    with Lease.take(held.values(), engine.leasing) as lease:
         still = "still as checked" if lease.confirm() else "changed since"
         print(f"{title}: {decision.verdict}, {decision.usable} of {decision.logical} tokens, {still}")
     for reason in decision.reasons:

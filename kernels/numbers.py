@@ -14,6 +14,7 @@ import torch
 from hitproof.spec.errors import TensorError
 
 __all__ = [
+    "CODES",
     "Part",
     "ROUNDING",
     "Rounding",
@@ -21,6 +22,7 @@ __all__ = [
     "V32_INDEX_ROW",
     "V4_INDEX_ROW",
     "V4_ROW",
+    "check_scale",
     "decode",
     "dtype_of",
     "encode",
@@ -57,6 +59,9 @@ ROUNDING: dict[str, Rounding] = {
 }
 """By the names that repair declarations use: IEEE 754 binary32 and binary16, bfloat16, and fp8 as in
 arXiv 2209.05433."""
+
+CODES: dict[str, int] = {name: code for code, name in enumerate(ROUNDING)}
+"""Formats as kernels tell them apart, in `triton_numbers.py`."""
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -142,7 +147,7 @@ def encode(values: torch.Tensor, form: RowFormat, scale: torch.Tensor | float | 
     Raises:
         TensorError: The row has another number of values, or has scales already.
     """
-    _check_scale(form, scale)
+    check_scale(form, scale)
     if values.shape[-1] != form.values or not values.is_floating_point():
         raise TensorError(
             "the rows have another number of values", got=list(values.shape), expected=f"[..., {form.values}]"
@@ -175,7 +180,7 @@ def decode(cells: torch.Tensor, form: RowFormat, scale: torch.Tensor | float | N
     Raises:
         TensorError: The row has another number of bytes, or has scales already.
     """
-    _check_scale(form, scale)
+    check_scale(form, scale)
     if cells.dtype != torch.uint8 or cells.shape[-1] != form.cell_bytes:
         raise TensorError(
             "the rows have another number of bytes",
@@ -260,7 +265,12 @@ def _as_type(cells: torch.Tensor, dtype: str) -> torch.Tensor:
     return cells.clone(memory_format=torch.contiguous_format).view(_rounding(dtype).dtype)
 
 
-def _check_scale(form: RowFormat, scale: object) -> None:
+def check_scale(form: RowFormat, scale: object) -> None:
+    """Scales that lie elsewhere are of a format that has none of its own.
+
+    Raises:
+        TensorError: The format has its own, or no fp8 values.
+    """
     if scale is not None and (form.scales != "none" or not form.small):
         raise TensorError(
             "the format takes no scales from elsewhere", got=form.scales, expected="fp8 without inline scales"

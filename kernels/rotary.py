@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-__all__ = ["Pairing", "Place", "Rotary", "frequencies", "rotated", "stretched", "yarn"]
+__all__ = ["Pairing", "Place", "Rotary", "frequencies", "rotated", "stretched", "turns", "yarn"]
 
 Pairing = Literal["half", "interleaved", "interleaved_to_half"]
 """Which numbers turn together: i and i + R/2; 2i and 2i + 1; or the latter, stored apart as the former."""
@@ -119,10 +119,8 @@ def rotated(rows: torch.Tensor, positions: torch.Tensor, rotary: Rotary) -> torc
     """
     size = rotary.size
     wide = torch.float64 if rows.dtype == torch.float64 else torch.float32
-    angles = positions.to(torch.float32)[:, None] * rotary.frequencies.to(torch.float32)
     between = (1,) * (rows.dim() - 2)
-    cosine = (angles.cos() * rotary.scale).to(wide).view(-1, *between, size // 2)
-    sine = (angles.sin() * rotary.scale).to(wide).view(-1, *between, size // 2)
+    cosine, sine = (part.to(wide).view(-1, *between, size // 2) for part in turns(positions, rotary))
     rest = rows.shape[-1] - size
     trailing = rotary.place == "trailing"
     still, part = (rows[..., :rest], rows[..., rest:]) if trailing else (rows[..., size:], rows[..., :size])
@@ -134,6 +132,20 @@ def rotated(rows: torch.Tensor, positions: torch.Tensor, rotary: Rotary) -> torc
         turned = torch.cat((turned_left, turned_right), dim=-1)
     turned = turned.to(rows.dtype)
     return torch.cat((still, turned) if trailing else (turned, still), dim=-1)
+
+
+def turns(positions: torch.Tensor, rotary: Rotary) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosine and sine of each pair's angle, times the scale.
+
+    Args:
+        positions: [T] int64, tokens.
+        rotary: How to turn.
+
+    Returns:
+        Two of float32 [T, R/2].
+    """
+    angles = positions.to(torch.float32)[:, None] * rotary.frequencies.to(torch.float32)
+    return angles.cos() * rotary.scale, angles.sin() * rotary.scale
 
 
 def _pairs(part: torch.Tensor, pairing: Pairing) -> tuple[torch.Tensor, torch.Tensor]:

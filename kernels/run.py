@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from hitproof.kernels.registry import implementation
+from hitproof.kernels.registry import AUTO, implementation, require_torch
 from hitproof.spec.errors import TensorError
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairOutcome, RepairRequest
@@ -172,22 +172,23 @@ class KernelRunner:
 
     Args:
         find: The rows that a request is about, and free blocks for the copy.
-        backend: Which implementation runs.
+        backend: Which implementation runs; `auto` for that of the device on which the rows lie.
     """
 
     find: Callable[[RepairRequest], Job]
-    backend: str = "torch"
+    backend: str = AUTO
 
     def __call__(self, request: RepairRequest) -> RepairOutcome:
         """Run one repair.
 
         Raises:
-            UsageError: No kernel has the repair's name, or torch is missing.
+            UsageError: No kernel has the repair's name, or what the backend needs is missing.
         """
-        run = implementation(request.repair, self.backend)
+        if self.backend != AUTO:
+            implementation(request.repair, self.backend)
         began = perf_counter()
         try:
-            done = run(request, self.find(request))
+            done = run_repair(request, self.find(request), self.backend)
         except RepairFault as fault:
             return RepairOutcome(fault.status, {}, str(fault), perf_counter() - began)
         except TensorError as error:
@@ -195,12 +196,35 @@ class KernelRunner:
         return RepairOutcome("done", done.measured, "", perf_counter() - began)
 
 
-def run_repair(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
+def run_repair(request: RepairRequest, job: Job, backend: str = AUTO) -> Done:
     """Run one repair and tell all that it made.
+
+    Rows on another device than the backend's are copied there and what was written is copied back.
+
+    Args:
+        request: As the engine asks.
+        job: Rows and free blocks.
+        backend: Which implementation runs; `auto` for that of the device on which the rows lie.
 
     Raises:
         RepairFault: It cannot be done.
         HitproofError: No kernel has the name, or a tensor does not fit.
     """
-    done: Done = implementation(request.repair, backend)(request, job)
+    require_torch()
+    from hitproof.kernels.backend import backend_on
+    from hitproof.kernels.devices import device_of, moved
+
+    place = device_of(job)
+    chosen = backend_on(place) if backend == AUTO else backend
+    run = implementation(request.repair, chosen)
+    runs_on = "cuda" if chosen == "triton" else "cpu"
+    if place == runs_on:
+        done: Done = run(request, job)
+        return done
+    there, back = moved(job, runs_on)
+    try:
+        done = run(request, there)
+    finally:
+        # What was written before a fault is the caller's to see, as it would be without the copy.
+        back()
     return done

@@ -15,6 +15,7 @@ __all__ = [
     "copied_into",
     "fits",
     "gather_slots",
+    "located",
     "own_blocks",
     "read_span",
     "ring_span",
@@ -68,6 +69,17 @@ def write_span(span: Span, first: int, rows: torch.Tensor) -> None:
     """
     block, row = _place(span, first, first + rows.shape[0])
     scatter(span.pool, span.table[block:], rows, row)
+
+
+def located(span: Span, first: int, to: int) -> int:
+    """Row of the span's table, counted from its first block, at which the token `first` lies.
+
+    Raises:
+        TensorError: The span does not hold the tokens [first, to), or its table not their blocks.
+    """
+    block, row = _place(span, first, to)
+    read_table(span.pool, span.table[block:], to - first, row)
+    return span.first + first - span.start
 
 
 def ring_span(pool: Pool, table: torch.Tensor, start: int, end: int) -> Span:
@@ -147,20 +159,23 @@ def fits(pool: Pool, rows: torch.Tensor) -> None:
         )
 
 
-def own_blocks(pool: Pool, table: torch.Tensor, count: int, source: Pool, held: torch.Tensor) -> list[int]:
+def own_blocks(
+    pool: Pool, table: torch.Tensor, count: int, source: Pool, held: torch.Tensor, first: int = 0
+) -> list[int]:
     """The blocks of a copy: a repair writes into blocks of its own, never over the bytes that were found.
 
     Args:
         pool: Where to.
-        table: int64 [blocks]: the copy's blocks; it begins at the first row of the first.
+        table: int64 [blocks]: the copy's blocks.
         count: Rows of the copy.
         source: Where from; of the same buffer or of another.
         held: int64: the blocks that are read there.
+        first: Row of the copy's first block at which it begins.
 
     Raises:
         TensorError: A block is not there or is named twice, or shares bytes with one that is read.
     """
-    blocks = read_table(pool, table, count)
+    blocks = read_table(pool, table, count, first)
     if len(set(blocks)) != len(blocks):
         raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
     read, written = _extents(source, held), _extents(pool, table[: len(blocks)])

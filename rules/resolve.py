@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hitproof.rules.places import Places
 from hitproof.rules.resolve_keys import resolve_keys
+from hitproof.rules.resolve_leasing import resolve_leasing
 from hitproof.rules.resolve_object import resolve_objects
 from hitproof.rules.resolve_policy import resolve_policy
 from hitproof.rules.resolve_process import resolve_process
@@ -123,6 +124,7 @@ def resolve(source: RuleSource, *, lenient: bool = False) -> Rulebook:
         flags=tuple(flags),
         policy=resolve_policy(parts, vocabulary, scopes, repairs),
         recovering=resolve_process(parts, vocabulary, scopes),
+        leasing=resolve_leasing(parts, vocabulary),
         thresholds={},
         where=parts[0][0].where,
     )

@@ -24,8 +24,8 @@ __all__ = [
 
 REPORTS: tuple[str, ...] = get_args(Report)
 """What can be reported. A runner reports `done`, `failed`, `source_lost` or `transfer_failed` of one repair. The engine
-reports `failed` too where what the repair left cannot be mended; `moved` where an epoch or a form changed under the
-lease; `ready` where nothing fails and the lease was confirmed; `nothing` where a new decision reuses nothing.
+reports `failed` too where what the repair left cannot be mended; `moved` where the lease was not confirmed; `ready`
+where nothing fails and it was; `nothing` where a new decision reuses nothing.
 """
 
 OF_A_REPAIR = ("done", "failed", "source_lost", "transfer_failed")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hitproof.spec.facts import Value
+from hitproof.spec.memory import Extent
 
-__all__ = ["RepairOutcome", "RepairRequest", "RepairRunner", "RunRepair"]
+__all__ = ["ComputeRepair", "RepairJob", "RepairOutcome", "RepairRequest", "RepairRunner", "RunRepair", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,48 @@ class RepairOutcome:
 
 RunRepair = Callable[[RepairRequest], RepairOutcome]
 """Runs any repair of a plan; whoever has a runner for each name looks it up by the request's `repair`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows that a repair may read.
+
+    Args:
+        facts: What is known of their segment.
+        extent: Where they lie; of a record without bytes an extent without blocks.
+    """
+
+    facts: Mapping[str, Value]
+    extent: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class RepairJob:
+    """A repair that computes, with the rows that it reads and the private copy that it writes.
+
+    Args:
+        request: The step of the plan.
+        tokens: The prompt's tokens.
+        facts: Facts of the request, by name.
+        own: The segment's own rows; None where none lie on the device.
+        target: Where to write, rows of `request.wanted`; of a record an extent without blocks.
+        held: All that was looked up, by group in token order, what earlier steps of the plan have made in its place.
+        peers: Role of a peer to its group.
+    """
+
+    request: RepairRequest
+    tokens: Sequence[int]
+    facts: Mapping[str, Value]
+    own: Source | None
+    target: Extent
+    held: Mapping[str, tuple[Source, ...]]
+    peers: Mapping[str, str]
+
+
+ComputeRepair = Callable[[RepairJob], RepairOutcome]
+"""Runs a repair that computes: it writes the target and nothing else. Address and fingerprint are measured by whoever
+asked; of what it answers as measured, facts about the span that it has written count.
+"""
 
 
 class RepairRunner(Protocol):

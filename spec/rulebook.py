@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hitproof.spec.condition import Node
 from hitproof.spec.errors import Position
 from hitproof.spec.facts import Fact, Value
+from hitproof.spec.leasing import Leasing
 from hitproof.spec.policy import PolicyRules
 from hitproof.spec.process import RecoveryProcess
 from hitproof.spec.thresholds import Threshold
@@ -310,5 +311,6 @@ class Rulebook:
     flags: tuple[Flag, ...]
     policy: PolicyRules
     recovering: RecoveryProcess | None
+    leasing: Leasing | None
     thresholds: Mapping[str, Threshold]
     where: Position

@@ -22,6 +22,8 @@ __all__ = [
     "InvariantDecl",
     "JointDecl",
     "KeyDecl",
+    "LeaseStepDecl",
+    "LeasingDecl",
     "ObjectDecl",
     "OptionDecl",
     "PolicyDecl",
@@ -46,6 +48,7 @@ LEVELS = ("in_place", "intra_layer", "full_recompute")
 
 Report = Literal["done", "failed", "source_lost", "transfer_failed", "moved", "ready", "nothing"]
 Onward = Literal["go_on", "retry", "decide", "use", "recompute", "refuse"]
+LeaseAction = Literal["pin", "note", "compare_epochs", "compare_forms", "compare_mapping", "fence", "unpin"]
 Layer = Literal["identity", "block_integrity", "kernel_interface", "group_intersection", "hardware_alignment"]
 Level = Literal["in_place", "intra_layer", "full_recompute"]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
@@ -358,6 +361,23 @@ class RecoveringDecl(_Shape):
     steps: Annotated[list[ProcessStepDecl], Field(min_length=1)]
 
 
+class LeaseStepDecl(_Shape):
+    """A step in the life of a lease, and what it does."""
+
+    id: Name
+    does: LeaseAction
+    because: Sentence
+    source: Sentence
+
+
+class LeasingDecl(_Shape):
+    """The steps by which what a decision rests on is taken, confirmed and released."""
+
+    take: list[LeaseStepDecl]
+    confirm: list[LeaseStepDecl]
+    release: list[LeaseStepDecl]
+
+
 class SeriesDecl(_Shape):
     """Some of the counts of one metric; a label that `where` does not name counts with all its values."""
 
@@ -416,6 +436,7 @@ class RuleFile(_Shape):
     retention: list[RetentionDecl] = []
     policies: list[PolicyDecl] = []
     recovering: RecoveringDecl | None = None
+    leasing: LeasingDecl | None = None
     thresholds: list[ThresholdDecl] = []
 
 

@@ -87,6 +87,25 @@ class Ledger:
             self._add(self._pools[name].used, -self._taken[holder][name])
         del self._promised[holder], self._taken[holder]
 
+    def holds(self, holder: Hashable) -> bool:
+        """Whether a request has a promise."""
+        return holder in self._promised
+
+    def check_integrity(self) -> None:
+        """Used and reserved are what the promises and takes sum to, and within the capacity.
+
+        Raises:
+            InternalError: They are not.
+        """
+        for name, pool in self._pools.items():
+            reserved = sum(amounts[name] for amounts in self._promised.values())
+            used = sum(amounts[name] for amounts in self._taken.values())
+            stated = self._read(pool.used), self._read(pool.reserved), self._read(pool.capacity)
+            if None not in stated and (stated[:2] != (used, reserved) or used + reserved > (stated[2] or 0)):
+                raise InternalError(
+                    f"pool '{name}' has {stated} used, reserved and whole, and {used}, {reserved} summed"
+                )
+
     def _of(self, holder: Hashable) -> dict[str, int]:
         if holder not in self._promised:
             raise InternalError(f"{holder!r} has no promise")

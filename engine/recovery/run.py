@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -25,6 +25,9 @@ __all__ = ["Recovery"]
 
 _NONE: frozenset[str] = frozenset()
 
+Hold = Callable[[], tuple[Any, Resolved]]
+"""Takes a lease, and reads what is leased: called for each new decision, with the same pieces at the same places."""
+
 Point = Callable[[str], None]
 """Called where others may come in between: before a repair is `run`, and before the lease is asked to `confirm`."""
 
@@ -41,7 +44,7 @@ class Recovery:
         observer: Is told each decision, step and end.
 
     Raises:
-        SchemaError: The rulebook declares no `recovering:`.
+        SchemaError: The rulebook declares no `recovering:`, or no `leasing:`.
     """
 
     def __init__(
@@ -52,22 +55,24 @@ class Recovery:
             raise SchemaError(
                 "the rulebook does not say how a plan is carried out", where=rulebook.where, expected="recovering"
             )
-        self.engine, self.process = engine, rulebook.recovering
+        self.engine, self.process, self.leasing = engine, rulebook.recovering, engine.leasing
         self.decide = decide or engine.decide
         self.observer = observer
 
-    def run(self, state: Resolved, repair: RunRepair, at: Point | None = None) -> Recovered:
+    def run(self, state: Resolved, repair: RunRepair, at: Point | None = None, hold: Hold | None = None) -> Recovered:
         """Decide, repair, and confirm, until the process ends.
 
         Args:
             state: Segments, request, run time and kernels. Its segments are pinned meanwhile and never changed.
             repair: Runs one repair into a private copy.
             at: Called where others may come in between.
+            hold: Takes the lease and reads the pieces anew, for a caller whose pieces are copies of what it holds;
+                else the pieces of `state` are leased themselves.
 
         Raises:
             InternalError: Somebody else took a pin of the lease.
         """
-        hit, began = _Hit(self, state), perf_counter()
+        hit, began = _Hit(self, state, hold), perf_counter()
         try:
             ended = hit.run(repair, at or _nobody)
             self.observer.recovered(ended, perf_counter() - began)
@@ -90,10 +95,11 @@ class _Turn:
 class _Hit:
     """One hit on its way through the process; `trial` is None where the last decision reuses nothing."""
 
-    def __init__(self, recovery: Recovery, state: Resolved) -> None:
+    def __init__(self, recovery: Recovery, state: Resolved, hold: Hold | None) -> None:
         self.recovery, self.engine = recovery, recovery.engine
         # A piece is known by its place, whatever becomes of the caller's own lists.
-        self.state = replace(state, pieces={group: tuple(pieces) for group, pieces in state.pieces.items()})
+        found = replace(state, pieces={group: tuple(pieces) for group, pieces in state.pieces.items()})
+        self.hold = hold or (lambda: (Lease.take(_all(found), recovery.leasing), found))
         self.counting = Counting(recovery.process, state.environment())
         self.recomputable = self.engine.can_recompute(state)
         self.levels = {
@@ -106,7 +112,9 @@ class _Hit:
         self.quarantined: list[PlanStep] = []
         self.taken: list[StepTaken] = []
         self.began = 0.0
-        self.lease = Lease.take(piece for pieces in state.pieces.values() for piece in pieces)
+        self.lease: Any
+        self.lease, self.state = self.hold()
+        self.held_anew = True
         self.decision: Decision
         self.trial: Trial | None = None
 
@@ -154,8 +162,11 @@ class _Hit:
 
     def _decide(self) -> None:
         """Pin what was looked up anew, then decide without what is barred; earlier copies are dropped."""
-        before, self.lease = self.lease, Lease.take(self.lease.segments)
-        before.release()
+        if not self.held_anew:
+            before = self.lease
+            self.lease, self.state = self.hold()
+            before.release()
+        self.held_anew = False
         state = replace(self.state, barred=dict(self.barred))
         began = perf_counter()
         self.decision = self.recovery.decide(state)
@@ -215,6 +226,10 @@ class _Hit:
             quarantined=tuple(self.quarantined),
             barred=dict(self.barred),
         )
+
+
+def _all(state: Resolved) -> Iterator[Any]:
+    return (piece for pieces in state.pieces.values() for piece in pieces)
 
 
 def _nobody(_: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hitproof.engine.store.answers import Entry, Found, Unusable
 from hitproof.engine.store.files import Files
-from hitproof.engine.store.format import read_head, read_payload
+from hitproof.engine.store.format import Head, read_head, read_payload
 from hitproof.engine.store.layout import Layout
 from hitproof.engine.store.meaning import Meaning
 from hitproof.spec.errors import UsageError
+from hitproof.spec.facts import Value
 
 __all__ = ["Reader", "bytes_of"]
 
@@ -41,10 +43,7 @@ class Reader:
         """
         fd, size = opened
         try:
-            head = read_head(self.files, fd, size)
-            head.authenticate(self.secret)
-            if head.label.key != key:
-                raise Unusable("wrong_fingerprint", "the file holds another key's segment")
+            head = self._head(key, fd, size)
             facts = self.meaning.facts_of(head.label)
             fits = buffer is not None and len(buffer) >= head.payload
             payload = buffer[: head.payload] if buffer is not None and fits else memoryview(bytearray(head.payload))
@@ -52,6 +51,26 @@ class Reader:
         finally:
             self.files.close(fd)
         return Found(key, head.label.group, facts, payload)
+
+    def facts(self, key: str, opened: tuple[int, int]) -> Mapping[str, Value]:
+        """The facts that a file tells, its payload unread; closes the file.
+
+        Raises:
+            Unusable: The label cannot be served.
+            OSError: The disk's reason.
+        """
+        fd, size = opened
+        try:
+            return self.meaning.facts_of(self._head(key, fd, size).label)
+        finally:
+            self.files.close(fd)
+
+    def _head(self, key: str, fd: int, size: int) -> Head:
+        head = read_head(self.files, fd, size)
+        head.authenticate(self.secret)
+        if head.label.key != key:
+            raise Unusable("wrong_fingerprint", "the file holds another key's segment")
+        return head
 
 
 def bytes_of(buffer: bytes | bytearray | memoryview) -> memoryview:

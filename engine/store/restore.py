@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hitproof.engine.store.answers import Entry, Unusable
@@ -93,11 +95,6 @@ class _Start:
                 entries[digest] = self._entry(digest, name)
             except Unusable as error:
                 self._set_aside(name, error.reason)
-            except OSError as error:
-                # A sector that cannot be read is its file's trouble; anything else may pass, and ends the start.
-                if error.errno != errno.EIO:
-                    raise
-                self._set_aside(name, "unreadable")
         return list(entries.values())
 
     def _entry(self, digest: str, name: str) -> Entry:
@@ -117,23 +114,17 @@ class _Start:
         return entry
 
     def _read(self, name: str) -> Entry:
-        fd, size = self.files.open(self.layout.segments / name)
-        try:
+        with self._opened(name) as (fd, size):
             head = read_head(self.files, fd, size)
             read_payload(self.files, fd, head, memoryview(bytearray(head.payload)))
-        finally:
-            self.files.close(fd)
         parsed = self.layout.parsed(name)
         if parsed is None or parsed[1] != head.label.sequence:
             raise Unusable("wrong_fingerprint", "the file has the name of another sequence")
         return _entry_of(head.label, name, size)
 
     def _entry_of_schema_1(self, name: str) -> Entry:
-        fd, size = self.files.open(self.layout.segments / name)
-        try:
+        with self._opened(name) as (fd, size):
             label, payload = upgrade(self.files, fd, size, 1)
-        finally:
-            self.files.close(fd)
         digest = digest_of(label.key)
         if not self.upgrading or self.layout.parsed(name) != (digest, 0):
             return _entry_of(label, name, size, sequence=0)
@@ -143,6 +134,20 @@ class _Start:
         self.layout.remove(self.files, digest, keep=new)
         self.found.upgraded.append(label.key)
         return _entry_of(label, new, len(head) + len(payload))
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[int, int]]:
+        """A file to be read. A sector that cannot be read is its trouble; any other may pass, and ends the start."""
+        try:
+            fd, size = self.files.open(self.layout.segments / name)
+            try:
+                yield fd, size
+            finally:
+                self.files.close(fd)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise Unusable("unreadable", str(error)) from error
 
     def _sweep(self, name: str) -> None:
         path = self.layout.segments / name

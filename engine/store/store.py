@@ -18,7 +18,6 @@ from hitproof.engine.store.answers import (
     Receipt,
     Refused,
     Sizes,
-    Unusable,
 )
 from hitproof.engine.store.catalogue import Catalogue, open_catalogue
 from hitproof.engine.store.files import Files, fault_of
@@ -31,14 +30,13 @@ from hitproof.engine.store.lock import lock
 from hitproof.engine.store.meaning import Meaning
 from hitproof.engine.store.reading import Reader, bytes_of
 from hitproof.engine.store.restore import Restored, restore
+from hitproof.engine.store.serving import Serving
 from hitproof.spec.errors import StoreError, UsageError
 from hitproof.spec.facts import Value
 
 __all__ = ["Store"]
 
 _SECRET_LENGTHS = range(16, 65)
-_BROKEN = ("missing", "torn", "wrong_fingerprint")
-"""Refusals after which a segment is no longer held."""
 
 
 class Store:
@@ -74,7 +72,6 @@ class Store:
         self._files = files or Files()
         self._layout = Layout(Path(os.path.abspath(root)))
         self._meaning, self._capacity, self._secret = meaning, capacity, secret
-        self._reader = Reader(self._files, self._layout, meaning, secret)
         self._writing = RLock()
         self._process = os.getpid()
         try:
@@ -86,6 +83,8 @@ class Store:
             catalogue, found = self._open()
             self._index = Index(found.entries)
             self._keeper = Keeper(self._files, self._layout, catalogue, self._index, capacity)
+            reader = Reader(self._files, self._layout, meaning, secret)
+            self._serving = Serving(reader, self._index, self._keeper, self._writing)
             self._sequence = max((entry.sequence for entry, _ in found.entries), default=0)
             evicted: list[str] = []
             self._keeper.make_room("", 0, evicted)
@@ -164,10 +163,18 @@ class Store:
         if buffer is not None and buffer.readonly:
             raise UsageError("the buffer cannot be written")
         self._check_open()
-        answer = self._read(key, buffer)
+        answer = self._serving.read(key, buffer)
         if isinstance(answer, Found):
             self._index.touch(key)
         return answer
+
+    def facts(self, key: str) -> Mapping[str, Value] | None:
+        """The facts of a segment, its payload unread; None where the key is absent or its label cannot be served.
+
+        Only `get` says whether the bytes can be served.
+        """
+        self._check_open()
+        return self._serving.facts(key)
 
     def delete(self, key: str) -> Deleted | Refused:
         """Removes a segment for good, unless it is pinned."""
@@ -219,7 +226,7 @@ class Store:
     def scrub(self) -> tuple[Refused, ...]:
         """Reads every segment, sets aside what is torn, and answers all that `get` would refuse; changes no order."""
         self._check_open()
-        answers = (self._read(entry.key, None) for entry in self._index.entries())
+        answers = (self._serving.read(entry.key, None) for entry in self._index.entries())
         return tuple(answer for answer in answers if isinstance(answer, Refused))
 
     def check_integrity(self) -> None:
@@ -267,34 +274,3 @@ class Store:
         except BaseException:
             catalogue.close()
             raise
-
-    def _read(self, key: str, buffer: memoryview | None) -> Found | Refused:
-        entry: Entry | None = None
-        try:
-            # Nobody removes the file between look-up and opening; once it is open, it can be read to its end.
-            with self._index.lock:
-                entry = self._index.get(key)
-                if entry is None:
-                    return Refused(key, "missing", "no segment has this key")
-                opened = self._reader.open(entry)
-            return self._reader.read(key, opened, buffer)
-        except FileNotFoundError as error:
-            return self._refuse(entry, Refused(key, "missing", f"its file is gone: {error}"))
-        except OSError as error:
-            return Refused(key, "unreadable", str(error))
-        except Unusable as error:
-            return self._refuse(entry, Refused(key, error.reason, error.detail))
-
-    def _refuse(self, entry: Entry | None, answer: Refused) -> Refused:
-        """Sets a torn file aside, unless another has taken its place meanwhile."""
-        if answer.reason not in _BROKEN:
-            return answer
-        with self._writing:
-            if entry is None or self._index.get(answer.key) != entry:
-                return answer
-            try:
-                self._keeper.set_aside(entry, answer.reason)
-            except OSError:
-                # It stays where it is, and is refused again.
-                return answer
-            return answer

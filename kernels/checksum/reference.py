@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from hitproof.kernels.blocks import Pool, gather
 from hitproof.spec.errors import TensorError
 
-__all__ = ["GOLDEN", "MASK", "fingerprint", "finish", "mix", "partial"]
+__all__ = ["GOLDEN", "MASK", "fingerprint", "finish", "mix", "partial", "share_of"]
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -64,6 +65,24 @@ def partial(rows: torch.Tensor, first: int = 0, head: int = 0, heads: int | None
         turn = (first + low + torch.arange(some.shape[0])) * step
         total += int(mix(padded.view(torch.int64) ^ (keys + turn[:, None, None])).sum())
     return total & MASK
+
+
+def share_of(
+    pool: Pool, table: torch.Tensor, count: int, first: int = 0, head: int = 0, heads: int | None = None
+) -> int:
+    """The share of rows where they lie in blocks.
+
+    Args:
+        pool: The blocks.
+        table: int64: the segment's blocks in order.
+        count: Rows (T).
+        first: Row of the first block at which they begin; it is row 0 of the whole.
+        head, heads: As in `partial`.
+
+    Raises:
+        TensorError: The table does not fit.
+    """
+    return partial(gather(pool, table, count, first), head=head, heads=heads)
 
 
 def finish(total: int, size: int) -> str:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import torch
-
-from hitproof.kernels.index_rebuild.reference import TokenIndexer, hadamard, token_keys
-from hitproof.kernels.recompress.bind import copy_facts, entries_between
-from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows, require_layers
-from hitproof.kernels.recompress.pages import write_rows
+from hitproof.kernels.index_rebuild import launch, reference
+from hitproof.kernels.index_rebuild.reference import ROTATIONS, TokenIndexer
+from hitproof.kernels.recompress.bind import copy_facts
+from hitproof.kernels.recompress.inputs import LayerWeights, require_layers
+from hitproof.kernels.recompress.layers import require_windows
+from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Held, Job, RepairFault
+from hitproof.kernels.spans import Span
 from hitproof.spec.repair import RepairRequest
 
-__all__ = ["ROTATIONS", "run"]
-
-ROTATIONS = ("none", "hadamard")
-"""Orthogonal matrices by which keys may be turned before they are stored."""
+__all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Make index keys from kept inputs of their layers.
 
     `job.sources["layer_inputs"]` holds the kept rows; `job.sources["kv"]` the entries that the keys stand for, with
@@ -34,25 +32,47 @@ def run(request: RepairRequest, job: Job) -> Done:
     require_layers(len(weights), inputs, target)
     if target.start != request.first:
         raise RepairFault("failed", f"the copy begins at token {target.start}, not at {request.first}")
+    of_tokens = pick(backend, reference.write_token_keys, launch.write_token_keys)
+    of_windows = pick(backend, reference.write_entry_keys, launch.write_entry_keys)
+    for own in weights:
+        _require_places(request, own, entries, target)
     for layer, own in enumerate(weights):
-        keys = _keys(request, inputs, layer, own)
-        keys = hadamard(keys) if rotation == "hadamard" else keys
-        if int(keys.shape[0]) != target.count or entries.count < target.count:
-            made = f"{keys.shape[0]} keys for {entries.count} entries"
-            raise RepairFault("failed", f"{made} do not go into a copy of {target.count}")
-        write_rows(target.layers[layer], target.table, keys, target.form, target.first)
+        if isinstance(own, TokenIndexer):
+            kept = _kept_span(inputs, layer, request.first, request.to)
+            into = Span(target.layers[layer], target.table, request.first, request.to, target.first)
+            of_tokens(kept, inputs.form, own, into, target.form, rotation)
+        else:
+            of_windows(inputs, layer, own, request.first, request.to, target, rotation)
     of_entries = entries.told("recorded", "generation")
     told = target.told("index_config", "form", "tier", "offset", "published", "stride", "pool_epoch")
-    measured, assigned = copy_facts(target, inputs, (request.first, request.to))
+    measured, assigned = copy_facts(target, inputs, (request.first, request.to), backend)
     return Done(
         measured,
         {**told, **assigned, "kv_content": of_entries["recorded"], "kv_generation": of_entries["generation"]},
     )
 
 
-def _keys(request: RepairRequest, inputs: Held, layer: int, weights: TokenIndexer | LayerWeights) -> torch.Tensor:
-    """One layer's keys, `[T, D]` or `[E, D]`."""
-    if isinstance(weights, TokenIndexer):
-        return token_keys(kept_rows(inputs, layer, request.first, request.to), weights, request.first)
-    made = entries_between(lambda first, to: kept_rows(inputs, layer, first, to), weights, request.first, request.to)
-    return made.entries
+def _require_places(request: RepairRequest, weights: TokenIndexer | LayerWeights, entries: Held, target: Held) -> None:
+    """A row of the copy for each key, and an entry for each.
+
+    Raises:
+        RepairFault: There is not.
+    """
+    made = request.to - request.first
+    if isinstance(weights, LayerWeights):
+        require_windows(request.first, request.to, weights.compressor.ratio)
+        made //= weights.compressor.ratio
+    if made != target.count or entries.count < target.count:
+        raise RepairFault("failed", f"{made} keys for {entries.count} entries do not go into a copy of {target.count}")
+
+
+def _kept_span(inputs: Held, layer: int, first: int, to: int) -> Span:
+    """Kept rows of one layer, once those of the tokens [first, to) are known to be among them.
+
+    Raises:
+        RepairFault: They are not.
+    """
+    end = inputs.start + inputs.count
+    if not inputs.start <= first <= to <= end:
+        raise RepairFault("source_lost", f"inputs of [{first}, {to}) are needed, and [{inputs.start}, {end}) are kept")
+    return Span(inputs.layers[layer], inputs.table, inputs.start, end, inputs.first)

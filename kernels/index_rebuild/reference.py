@@ -8,16 +8,35 @@ Source: DeepSeek-V3.2 report, section 2.1; arXiv 2606.19348, section 2.3.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch.nn import functional
 
 from hitproof.kernels.norms import Linear, projected
+from hitproof.kernels.numbers import RowFormat, decode, encode
 from hitproof.kernels.recompress import Compressed, Compressor, CompressorState, recompress
+from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows
+from hitproof.kernels.recompress.layers import entries_between
 from hitproof.kernels.rotary import Rotary, rotated
+from hitproof.kernels.run import Held
+from hitproof.kernels.spans import Span, fits, located, read_span, write_span
 from hitproof.spec.errors import TensorError
 
-__all__ = ["TokenIndexer", "compressed_keys", "hadamard", "token_keys"]
+__all__ = [
+    "ROTATIONS",
+    "TokenIndexer",
+    "compressed_keys",
+    "hadamard",
+    "require_token_keys",
+    "token_keys",
+    "write_entry_keys",
+    "write_keys",
+    "write_token_keys",
+]
+
+ROTATIONS = ("none", "hadamard")
+"""Orthogonal matrices by which keys may be turned before they are stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +118,80 @@ def hadamard(keys: torch.Tensor) -> torch.Tensor:
         turned = torch.stack([left + right, left - right], dim=-2).flatten(-3)
         step *= 2
     return (turned * size**-0.5).to(keys.dtype)
+
+
+def write_token_keys(
+    inputs: Span, input_form: RowFormat, indexer: TokenIndexer, into: Span, form: RowFormat, rotation: str = "none"
+) -> None:
+    """Make a key of each token's kept input, and write it; all in float32, rounded once.
+
+    Args:
+        inputs: Kept inputs of the layer; only read.
+        input_form: What their bytes mean.
+        indexer: Of the layer.
+        into: The tokens of which keys are made, and their place; changed.
+        form: How a key is stored.
+        rotation: One of `ROTATIONS`.
+
+    Raises:
+        TensorError: An input is not there, or something does not fit. Nothing is written.
+    """
+    require_token_keys(inputs, input_form, indexer, into, form)
+    rows = decode(read_span(inputs, into.start, into.end)[:, 0], input_form)
+    write_keys(token_keys(rows, indexer, into.start), into, form, rotation)
+
+
+def require_token_keys(inputs: Span, input_form: RowFormat, indexer: TokenIndexer, into: Span, form: RowFormat) -> None:
+    """Look at everything before a byte is written; arguments as in `write_token_keys`.
+
+    Raises:
+        TensorError: As there.
+    """
+    size, wanted = indexer.key.weight.shape
+    if (input_form.values, form.values) != (wanted, size):
+        raise TensorError(
+            "the indexer makes keys of other inputs, or other keys",
+            got=f"{input_form.values} to {form.values} numbers",
+            expected=f"{wanted} to {size}",
+        )
+    for span, rows in ((inputs, input_form), (into, form)):
+        fits(span.pool, torch.empty((0, 1, rows.cell_bytes), dtype=torch.uint8))
+        located(span, into.start, into.end)
+
+
+def write_entry_keys(
+    inputs: Held, layer: int, weights: LayerWeights, first: int, to: int, target: Held, rotation: str = "none"
+) -> None:
+    """Make a key of each entry from one layer's kept inputs, and write it; all in float32, rounded once.
+
+    Args:
+        inputs: Kept inputs, or projections, of all layers; only read.
+        layer: Which of them.
+        weights: The indexer's, of this layer.
+        first, to: Tokens that the keys stand for, multiples of the ratio. With overlap, inputs of one window before
+            `first` are read too.
+        target: Blocks of the copy, from whose first row on the keys are written; changed.
+        rotation: One of `ROTATIONS`.
+
+    Raises:
+        RepairFault: The span is not of whole windows, or an input is not kept. Nothing is written.
+        TensorError: The keys do not fit the format or the blocks. Nothing is written.
+    """
+    keys = entries_between(partial(kept_rows, inputs, layer), weights, first, to).entries
+    write_keys(keys, Span(target.layers[layer], target.table, 0, target.count, target.first), target.form, rotation)
+
+
+def write_keys(keys: torch.Tensor, into: Span, form: RowFormat, rotation: str = "none") -> None:
+    """Write keys, turned or as they are.
+
+    Args:
+        keys: Float `[T, D]`, one a row of the place.
+        into: Where to; changed.
+        form: How a key is stored.
+        rotation: One of `ROTATIONS`.
+
+    Raises:
+        TensorError: The keys do not fit their place or format. Nothing is written.
+    """
+    turned = hadamard(keys) if rotation == "hadamard" else keys
+    write_span(into, into.start, encode(turned, form).unsqueeze(1))

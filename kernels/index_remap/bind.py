@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from hitproof.kernels.checksum.bind import measure
-from hitproof.kernels.index_remap.reference import Move, RowMap, index_remap
+from hitproof.kernels.checksum import finish
+from hitproof.kernels.index_remap import launch, reference
+from hitproof.kernels.index_remap.reference import Move, RowMap
+from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
 from hitproof.spec.facts import Value
@@ -12,7 +14,7 @@ from hitproof.spec.repair import RepairRequest
 __all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Copy the keys of every layer, and write the map of the copy.
 
     `job.sources["self"]` is a pair of `RowMap`: the one that was found, and that of the copy, which is overwritten.
@@ -27,12 +29,14 @@ def run(request: RepairRequest, job: Job) -> Done:
         )
     keys = [_span(held, layer) for layer in range(len(held.layers))]
     into = [_span(target, layer) for layer in range(len(target.layers))]
-    result = index_remap(keys, found, move, into, copy)
+    remap = pick(backend, reference.index_remap_measured, launch.index_remap_measured)
+    result, total = remap(keys, found, move, into, copy)
     if result.lost.numel():
         raise RepairFault("source_lost", f"the entries of {result.lost.numel()} keys are no more")
     if result.misled.numel():
         raise RepairFault("failed", f"{result.misled.numel()} keys would lead to entries of other positions")
-    measured: dict[str, Value] = {"address": target.address, "measured": measure(target)}
+    size = sum(target.count * pool.geometry.heads * pool.geometry.cell_bytes for pool in target.layers)
+    measured: dict[str, Value] = {"address": target.address, "measured": finish(total, size)}
     told = target.told("offset", "published", "stride", "pool_epoch")
     return Done(measured, {**told, "kv_generation": move.generation})
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
-from hitproof.kernels.spans import Span, copied_into, read_span
+from hitproof.kernels.blocks import read_table
+from hitproof.kernels.checksum.reference import MASK, share_of
+from hitproof.kernels.spans import Span, copied_into, own_blocks, read_span
 from hitproof.spec.errors import TensorError
 
-__all__ = ["Move", "Remapped", "RowMap", "index_remap", "remapped"]
+__all__ = ["Move", "Remapped", "RowMap", "index_remap", "index_remap_measured", "remapped", "require_copy"]
 
 NOWHERE = -1
 
@@ -133,6 +135,39 @@ def index_remap(keys: Sequence[Span], found: RowMap, move: Move, into: Sequence[
     Raises:
         TensorError: The copy is of other keys or layers, or lies over the index.
     """
+    require_copy(keys, found, into, copy)
+    result = remapped(found, move)
+    if result.whole:
+        for layer, place in zip(keys, into, strict=True):
+            copied_into(place, layer, read_span(layer, layer.start, layer.end))
+        copy.rows.copy_(result.rows)
+        copy.positions.copy_(found.positions)
+    return result
+
+
+def index_remap_measured(
+    keys: Sequence[Span], found: RowMap, move: Move, into: Sequence[Span], copy: RowMap
+) -> tuple[Remapped, int]:
+    """The same, and what the copied keys add to the sum of their fingerprint; a layer's heads follow the last one's.
+
+    Returns:
+        What came of it, and the share as `checksum.reference.partial` gives it; 0 where nothing was written.
+    """
+    result = index_remap(keys, found, move, into, copy)
+    heads = [place.pool.geometry.heads for place in into]
+    shares = (
+        share_of(place.pool, place.table, found.rows.numel(), head=sum(heads[:layer]), heads=sum(heads))
+        for layer, place in enumerate(into)
+    )
+    return result, sum(shares) & MASK if result.whole else 0
+
+
+def require_copy(keys: Sequence[Span], found: RowMap, into: Sequence[Span], copy: RowMap) -> None:
+    """A copy has a place of its own for every key of every layer; arguments as in `index_remap`.
+
+    Raises:
+        TensorError: It is of other keys or layers, or lies over the index.
+    """
     if copy.rows.dtype != found.rows.dtype or copy.rows.shape != found.rows.shape or len(into) != len(keys):
         raise TensorError(
             "the copy is of another index",
@@ -148,13 +183,15 @@ def index_remap(keys: Sequence[Span], found: RowMap, move: Move, into: Sequence[
                 got=f"[{place.start}, {place.end})",
                 expected=f"[{layer.start}, {layer.end})",
             )
-    result = remapped(found, move)
-    if result.whole:
-        for layer, place in zip(keys, into, strict=True):
-            copied_into(place, layer, read_span(layer, layer.start, layer.end))
-        copy.rows.copy_(result.rows)
-        copy.positions.copy_(found.positions)
-    return result
+        ours, theirs = place.pool.geometry, layer.pool.geometry
+        if place.first or (ours.heads, ours.cell_bytes) != (theirs.heads, theirs.cell_bytes):
+            raise TensorError(
+                "the copy is no place for these keys",
+                got=f"{ours.heads} x {ours.cell_bytes} bytes from row {place.first}",
+                expected=f"{theirs.heads} x {theirs.cell_bytes} bytes from row 0",
+            )
+        read_table(layer.pool, layer.table, found.rows.numel(), layer.first)
+        own_blocks(place.pool, place.table, found.rows.numel(), layer.pool, layer.table)
 
 
 def _narrowed(rows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum import finish
-from hitproof.kernels.promote.reference import Manifest, promote
+from hitproof.kernels.promote import launch, reference
+from hitproof.kernels.promote.reference import Manifest
+from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Job, RepairFault
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
@@ -11,7 +13,7 @@ from hitproof.spec.repair import RepairRequest
 __all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Bring a lower replica into the copy's blocks.
 
     `job.sources["demoted_prefix"]` is the `Manifest` of the segment. Bytes that are not those which were recorded give
@@ -24,6 +26,7 @@ def run(request: RepairRequest, job: Job) -> Done:
     late = int((~manifest.arrived).sum())
     if late:
         raise RepairFault("transfer_failed", f"{late} of {manifest.arrived.numel()} blocks have not arrived")
+    promote = pick(backend, reference.promote, launch.promote)
     heads = [pool.geometry.heads for pool in target.layers]
     total = size = 0
     for layer, (source, pool) in enumerate(zip(staging.layers, target.layers, strict=True)):

@@ -10,7 +10,7 @@ from hitproof.kernels.blocks import Pool, block_slices, read_table
 from hitproof.kernels.checksum import partial
 from hitproof.spec.errors import TensorError
 
-__all__ = ["Manifest", "promote"]
+__all__ = ["Manifest", "fits", "promote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,26 @@ def promote(
     Raises:
         TensorError: The two do not fit each other, or a table does not fit. Nothing is written.
     """
+    sources, blocks = fits(staging, staged, target, table, count, first)
+    ours = target.geometry
+    total = 0
+    read, write = staging.cells, target.cells
+    for source, (block, inside, there) in zip(sources, block_slices(ours.rows, blocks, count, first), strict=True):
+        write[block, inside] = read[source, inside]
+        # What stands in the block now is what counts, and it is still in the processor's cache.
+        rows = write[block, inside].reshape(-1, ours.heads, ours.cell_bytes)
+        total += partial(rows, there.start, head, heads)
+    return total
+
+
+def fits(
+    staging: Pool, staged: torch.Tensor, target: Pool, table: torch.Tensor, count: int, first: int
+) -> tuple[list[int], list[int]]:
+    """The blocks that are read, and those that are written, once both are known to fit.
+
+    Raises:
+        TensorError: The two do not fit each other, or a table does not fit.
+    """
     ours, theirs = target.geometry, staging.geometry
     if (ours.shape, ours.layout) != (theirs.shape, theirs.layout):
         raise TensorError(
@@ -67,11 +87,4 @@ def promote(
     blocks = read_table(target, table, count, first)
     if len(set(blocks)) != len(blocks):
         raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
-    total = 0
-    read, write = staging.cells, target.cells
-    for source, (block, inside, there) in zip(sources, block_slices(ours.rows, blocks, count, first), strict=True):
-        write[block, inside] = read[source, inside]
-        # What stands in the block now is what counts, and it is still in the processor's cache.
-        rows = write[block, inside].reshape(-1, ours.heads, ours.cell_bytes)
-        total += partial(rows, there.start, head, heads)
-    return total
+    return sources, blocks

@@ -11,7 +11,7 @@ from hitproof.kernels.recompress.pages import read_rows
 from hitproof.kernels.recompress.reference import Compressor, project
 from hitproof.kernels.run import Held, RepairFault
 
-__all__ = ["LayerWeights", "kept_rows", "require_layers", "values_and_gates"]
+__all__ = ["LayerWeights", "kept_from", "kept_rows", "require_layers", "values_and_gates"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,20 @@ def kept_rows(inputs: Held, layer: int, first: int, to: int) -> torch.Tensor:
     Raises:
         RepairFault: Some of them are not kept.
     """
+    row = kept_from(inputs, first, to)
+    return read_rows(inputs.layers[layer], inputs.table, to - first, inputs.form, row)
+
+
+def kept_from(inputs: Held, first: int, to: int) -> int:
+    """Row of the first kept block at which the tokens [first, to) begin.
+
+    Raises:
+        RepairFault: Some of them are not kept.
+    """
     end = inputs.start + inputs.count
     if not inputs.start <= first <= to <= end:
         raise RepairFault("source_lost", f"inputs of [{first}, {to}) are needed, and [{inputs.start}, {end}) are kept")
-    row = inputs.first + first - inputs.start
-    return read_rows(inputs.layers[layer], inputs.table, to - first, inputs.form, row)
+    return inputs.first + first - inputs.start
 
 
 def values_and_gates(rows: torch.Tensor, weights: LayerWeights) -> tuple[torch.Tensor, torch.Tensor]:

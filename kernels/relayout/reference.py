@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from hitproof.kernels.blocks import Pool, gather, read_table, scatter
+from hitproof.kernels.checksum import partial
 from hitproof.spec.errors import TensorError
 
-__all__ = ["clear", "relayout"]
+__all__ = ["clear", "fits", "relayout"]
 
 
 def relayout(
@@ -18,8 +19,10 @@ def relayout(
     count: int,
     *,
     source_first: int = 0,
-) -> None:
-    """Write the same rows, and zeros into all that is left of the blocks.
+    head: int = 0,
+    heads: int | None = None,
+) -> int:
+    """Write the same rows, zeros into all that is left of the blocks, and sum what the rows add to the fingerprint.
 
     Args:
         source: Blocks of any geometry with the same bytes a row and head.
@@ -28,9 +31,29 @@ def relayout(
         table: int64: the segment's blocks in the target, in order, each once. Rows begin at the first row.
         count: Rows (T).
         source_first: Row of the first source block at which they begin.
+        head: Where these heads stand in the whole segment, for the fingerprint.
+        heads: Heads of the whole segment.
+
+    Returns:
+        The share of the fingerprint's sum, of the bytes as they were written.
 
     Raises:
         TensorError: Rows have another size, or a table does not fit. Nothing is written.
+    """
+    blocks = fits(source, held, target, table, count, source_first)
+    rows = gather(source, held, count, source_first)
+    clear(target, blocks)
+    scatter(target, table, rows)
+    return partial(gather(target, table, count), head=head, heads=heads)
+
+
+def fits(
+    source: Pool, held: torch.Tensor, target: Pool, table: torch.Tensor, count: int, source_first: int
+) -> list[int]:
+    """The blocks that are written, once all is known to fit.
+
+    Raises:
+        TensorError: Rows have another size, or a table does not fit.
     """
     ours, theirs = target.geometry, source.geometry
     if (ours.heads, ours.cell_bytes) != (theirs.heads, theirs.cell_bytes):
@@ -39,12 +62,11 @@ def relayout(
             got=f"{theirs.heads} heads of {theirs.cell_bytes} bytes",
             expected=f"{ours.heads} heads of {ours.cell_bytes} bytes",
         )
-    rows = gather(source, held, count, source_first)
+    read_table(source, held, count, source_first)
     blocks = read_table(target, table, count)
     if len(set(blocks)) != len(blocks):
         raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
-    clear(target, blocks)
-    scatter(target, table, rows)
+    return blocks
 
 
 def clear(pool: Pool, blocks: list[int]) -> None:

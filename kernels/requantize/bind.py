@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
-from hitproof.kernels.requantize.reference import requantize
+from hitproof.kernels.registry import pick
+from hitproof.kernels.requantize import launch, reference
 from hitproof.kernels.run import Done, Job
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
@@ -11,9 +12,10 @@ from hitproof.spec.repair import RepairRequest
 __all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Write the segment's own values in the copy's number format."""
     held, target = job.row_by_row()
+    requantize = pick(backend, reference.requantize, launch.requantize)
     for source, pool in zip(held.layers, target.layers, strict=True):
         requantize(
             source,
@@ -26,7 +28,7 @@ def run(request: RepairRequest, job: Job) -> Done:
             first=target.first,
             source_first=held.first,
         )
-    taken = measure(target)
+    taken = measure(target, backend)
     measured: dict[str, Value] = {"address": target.address, "measured": taken, "recorded": taken}
     told = target.told("offset", "published", "stride", "pool_epoch", "encoding", "scale_version")
     return Done(measured, {**told, "exactness": "approximate"})

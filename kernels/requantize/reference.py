@@ -7,10 +7,10 @@ from typing import TypeAlias
 import torch
 
 from hitproof.kernels.blocks import Pool, gather, read_table, scatter
-from hitproof.kernels.numbers import RowFormat, decode, encode, scales_for
+from hitproof.kernels.numbers import RowFormat, check_scale, decode, encode, scales_for
 from hitproof.spec.errors import TensorError
 
-__all__ = ["requantize", "static_scales"]
+__all__ = ["Scale", "fits", "requantize", "static_scales"]
 
 Scale: TypeAlias = "torch.Tensor | float | None"
 
@@ -45,15 +45,43 @@ def requantize(
         TensorError: The number of values differs, a format does not fit its pool, or a table does not fit. Nothing is
             written.
     """
+    fits(source, held, target, table, count, read, write, first, source_first)
+    values = decode(gather(source, held, count, source_first), *read)
+    scatter(target, table, encode(values, *write), first)
+
+
+def fits(
+    source: Pool,
+    held: torch.Tensor,
+    target: Pool,
+    table: torch.Tensor,
+    count: int,
+    read: tuple[RowFormat, Scale],
+    write: tuple[RowFormat, Scale],
+    first: int,
+    source_first: int,
+) -> None:
+    """Rows, formats and tables fit one another; arguments as in `requantize`.
+
+    Raises:
+        TensorError: They do not.
+    """
     if read[0].values != write[0].values or source.geometry.heads != target.geometry.heads:
         raise TensorError(
             "the two formats have another number of values",
             got=f"{source.geometry.heads} heads of {read[0].values}",
             expected=f"{target.geometry.heads} heads of {write[0].values}",
         )
-    read_table(target, table, count, first)
-    values = decode(gather(source, held, count, source_first), *read)
-    scatter(target, table, encode(values, *write), first)
+    for pool, (form, scale) in ((source, read), (target, write)):
+        check_scale(form, scale)
+        if form.cell_bytes != pool.geometry.cell_bytes:
+            raise TensorError(
+                "the rows do not fit the pool", got=form.cell_bytes, expected=f"{pool.geometry.cell_bytes} bytes"
+            )
+    read_table(source, held, count, source_first)
+    blocks = read_table(target, table, count, first)
+    if len(set(blocks)) != len(blocks):
+        raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
 
 
 def static_scales(source: Pool, held: torch.Tensor, count: int, form: RowFormat, dtype: str) -> torch.Tensor:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
+from hitproof.kernels.tail_fill import launch, reference
 from hitproof.kernels.tail_fill.projection import CachePath
-from hitproof.kernels.tail_fill.reference import LayerRows, tail_fill
+from hitproof.kernels.tail_fill.reference import LayerRows
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 
 __all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Copy what is held and make the missing young rows of every layer.
 
     `job.sources["layer_inputs"]` is a `Held` with a pool a layer, of one head. `job.parameters["paths"]` has a
@@ -21,6 +23,7 @@ def run(request: RepairRequest, job: Job) -> Done:
     without values has one pool. The copy's tokens are [start, start + count) of `job.target`.
     """
     held, target = job.own(), job.copy()
+    fill = pick(backend, reference.tail_fill, launch.tail_fill)
     inputs: Held = job.source("layer_inputs")
     paths: tuple[CachePath, ...] = tuple(job.parameters.get("paths", ()))
     wanted = sum(1 if path.value is None else 2 for path in paths)
@@ -32,10 +35,10 @@ def run(request: RepairRequest, job: Job) -> Done:
     place = size = 0
     for layer, path in enumerate(paths):
         found, into = _rows(held, place, path), _rows(target, place, path)
-        filled = tail_fill(found, _span(inputs, layer), inputs.form, path, into)
+        filled = fill(found, _span(inputs, layer), inputs.form, path, into)
         place += 1 if path.value is None else 2
         size += filled.bytes
-    taken, end = measure(target), target.start + target.count
+    taken, end = measure(target, backend), target.start + target.count
     measured: dict[str, Value] = {
         "address": target.address,
         "end": end,

@@ -10,7 +10,7 @@ from hitproof.kernels.norms import Linear, Norm, normed, projected
 from hitproof.kernels.rotary import Rotary, rotated
 from hitproof.spec.errors import TensorError
 
-__all__ = ["CachePath", "NewRows", "rows_from_inputs"]
+__all__ = ["CachePath", "NewRows", "require_path", "rows_from_inputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,25 @@ def rows_from_inputs(inputs: torch.Tensor, positions: torch.Tensor, path: CacheP
 
 
 def _check(inputs: torch.Tensor, positions: torch.Tensor, path: CachePath) -> None:
-    size = path.key.weight.shape[1]
-    if inputs.dim() != 2 or inputs.shape[1] != size:
-        raise TensorError("the inputs are of another size", got=list(inputs.shape), expected=f"[T, {size}]")
+    if inputs.dim() != 2:
+        raise TensorError("the inputs are one row a token", got=list(inputs.shape), expected="[T, N]")
+    require_path(inputs.shape[1], path)
     if positions.dtype != torch.int64 or positions.shape != inputs.shape[:1]:
         raise TensorError(
             "each input has a position",
             got=f"{positions.dtype} {list(positions.shape)}",
             expected=f"torch.int64 [{inputs.shape[0]}]",
         )
+
+
+def require_path(size: int, path: CachePath) -> None:
+    """The weights make whole heads from inputs of `size` numbers.
+
+    Raises:
+        TensorError: They do not.
+    """
+    if path.key.weight.shape[1] != size:
+        raise TensorError("the inputs are of another size", got=size, expected=f"{path.key.weight.shape[1]}")
     for linear in (path.key, path.value):
         if linear is not None and (linear.weight.shape[1] != size or linear.weight.shape[0] % path.heads):
             raise TensorError(

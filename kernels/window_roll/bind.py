@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from hitproof.kernels.checksum import finish, partial
+from hitproof.kernels.checksum.reference import finish
+from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Job, RepairFault
-from hitproof.kernels.spans import gather_slots
+from hitproof.kernels.window_roll import launch, reference
 from hitproof.kernels.window_roll.boundary import Boundary
-from hitproof.kernels.window_roll.reference import Order, Ring, lost_rows, ring_after, slots_of, window_roll
+from hitproof.kernels.window_roll.reference import Order, Ring, lost_rows, ring_after
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 
 __all__ = ["run"]
 
 
-def run(request: RepairRequest, job: Job) -> Done:
+def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
     """Move the ring's rows into the copy, in the order of the copy.
 
     The slots of a ring are the rows of its table, so `count` is the ring's size. `job.parameters["order"]` says how
@@ -24,13 +25,13 @@ def run(request: RepairRequest, job: Job) -> Done:
     """
     held, target = job.own(), job.copy()
     boundary: Boundary = job.source("window_boundary")
+    roll = pick(backend, reference.window_roll_measured, launch.window_roll_measured)
     start, end, position, sequence = _facts(request)
     if held.first or target.first or len(held.layers) != len(target.layers):
         raise RepairFault("failed", "a ring begins in a block of its own, and has the same layers as its copy")
     into: Order = job.parameters.get("into_order", "by_position")
     packed = job.parameters.get("order", "by_position") == "packed"
     found = torch.arange(start, end) if packed else ring_after(position, held.count)
-    kept = torch.arange(start, end, dtype=torch.int64)
     heads = [pool.geometry.heads for pool in target.layers]
     total = size = 0
     for layer, (source, pool) in enumerate(zip(held.layers, target.layers, strict=True)):
@@ -38,10 +39,10 @@ def run(request: RepairRequest, job: Job) -> Done:
         lost = lost_rows(ring, start, end)
         if lost.numel():
             raise RepairFault("source_lost", f"{lost.numel()} rows from token {int(lost[0])} on were written over")
-        rolled = window_roll(ring, start, end, boundary, pool, target.table, target.count, into)
-        rows = gather_slots(pool, target.table, slots_of(rolled.positions, kept))
-        total += partial(rows, head=sum(heads[:layer]), heads=sum(heads))
-        size += rows.numel()
+        share = sum(heads[:layer]), sum(heads)
+        rolled, some = roll(ring, start, end, boundary, pool, target.table, target.count, into, *share)
+        total += some
+        size += rolled.bytes
     measured: dict[str, Value] = {"address": target.address, "measured": finish(total, size)}
     assigned: dict[str, Value] = {
         **target.told("offset", "published", "stride", "pool_epoch"),

@@ -7,13 +7,25 @@ from typing import Literal
 
 import torch
 
-from hitproof.kernels.blocks import Pool
+from hitproof.kernels.blocks import Pool, read_table
+from hitproof.kernels.checksum.reference import partial
 from hitproof.kernels.relayout import clear
-from hitproof.kernels.spans import fits, gather_slots, own_blocks, scatter_slots
+from hitproof.kernels.spans import gather_slots, own_blocks, scatter_slots
 from hitproof.kernels.window_roll.boundary import Boundary, members
 from hitproof.spec.errors import TensorError
 
-__all__ = ["Order", "Ring", "Rolled", "lost_rows", "ring_after", "slots_of", "window_roll"]
+__all__ = [
+    "Order",
+    "Ring",
+    "RollPlan",
+    "Rolled",
+    "lost_rows",
+    "plan_roll",
+    "ring_after",
+    "slots_of",
+    "window_roll",
+    "window_roll_measured",
+]
 
 Order = Literal["by_position", "packed"]
 """Position p at slot p % R; or oldest first from slot 0 on, as dynamic caches keep their window."""
@@ -61,6 +73,23 @@ class Rolled:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class RollPlan:
+    """Where each row comes from and goes to.
+
+    Args:
+        slots: int64 [T]: the ring's slots of the segment's rows, in the order of tokens.
+        places: int64 [T]: their slots in the copy.
+        blocks: Blocks of the copy in order, none of which is read.
+        rolled: What will have been written.
+    """
+
+    slots: torch.Tensor
+    places: torch.Tensor
+    blocks: list[int]
+    rolled: Rolled
+
+
 def ring_after(position: int, slots: int) -> torch.Tensor:
     """int64 [R]: what a ring holds into which rows 0 to `position` were written, each p at slot p % R.
 
@@ -101,6 +130,50 @@ def window_roll(
         TensorError: The ring has lost a row of the segment, the window reads beyond the segment, or the copy is too
             small. Nothing is written.
     """
+    plan = plan_roll(ring, start, end, boundary, into, table, slots, order)
+    rows = gather_slots(ring.pool, ring.table, plan.slots)
+    clear(into, plan.blocks)
+    scatter_slots(into, table, plan.places, rows)
+    return plan.rolled
+
+
+def window_roll_measured(
+    ring: Ring,
+    start: int,
+    end: int,
+    boundary: Boundary,
+    into: Pool,
+    table: torch.Tensor,
+    slots: int,
+    order: Order,
+    head: int = 0,
+    heads: int | None = None,
+) -> tuple[Rolled, int]:
+    """Roll, and take the copy's share of the fingerprint, by token whatever the order of its slots.
+
+    Args:
+        ring, start, end, boundary, into, table, slots, order: As in `window_roll`.
+        head, heads: As in `checksum.reference.partial`.
+
+    Returns:
+        What was written, and a number below 2**64.
+
+    Raises:
+        TensorError: As in `window_roll`.
+    """
+    rolled = window_roll(ring, start, end, boundary, into, table, slots, order)
+    places = slots_of(rolled.positions, torch.arange(start, end, dtype=torch.int64))
+    return rolled, partial(gather_slots(into, table, places), head=head, heads=heads)
+
+
+def plan_roll(
+    ring: Ring, start: int, end: int, boundary: Boundary, into: Pool, table: torch.Tensor, slots: int, order: Order
+) -> RollPlan:
+    """Look at everything before a byte is written; arguments as in `window_roll`.
+
+    Raises:
+        TensorError: As in `window_roll`.
+    """
     lost = lost_rows(ring, start, end)
     if lost.numel():
         raise TensorError("the ring has lost rows of the segment", got=lost.tolist()[:20], expected="every row")
@@ -117,14 +190,20 @@ def window_roll(
         )
     kept = torch.arange(start, end, dtype=torch.int64)
     places = kept % slots if order == "by_position" else kept - start
-    rows = gather_slots(ring.pool, ring.table, slots_of(ring.positions, kept))
     positions = torch.full((slots,), -1, dtype=torch.int64)
     positions[places] = kept
+    found = slots_of(ring.positions, kept)
+    read_table(ring.pool, ring.table, ring.table.numel() * ring.pool.geometry.rows)
     blocks = own_blocks(into, table, slots, ring.pool, ring.table)
-    fits(into, rows)
-    clear(into, blocks)
-    scatter_slots(into, table, places, rows)
-    return Rolled(positions, slots_of(positions, read), rows.numel())
+    theirs, ours = ring.pool.geometry, into.geometry
+    if (theirs.heads, theirs.cell_bytes) != (ours.heads, ours.cell_bytes):
+        raise TensorError(
+            "the rows do not fit the pool",
+            got=f"{theirs.heads} heads of {theirs.cell_bytes} bytes",
+            expected=f"{ours.heads} heads of {ours.cell_bytes} bytes",
+        )
+    size = kept.numel() * ours.heads * ours.cell_bytes
+    return RollPlan(found, places, blocks, Rolled(positions, slots_of(positions, read), size))
 
 
 def slots_of(positions: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

@@ -31,6 +31,11 @@ class PlainEnd:
     quarantined: list[tuple[str, int, str]] = field(default_factory=list)
 
 
+def state_of(piece: Any) -> tuple[Any, ...]:
+    """What must be as it was when the segment was checked."""
+    return piece.epoch, piece.form, piece.mapped_generation
+
+
 class _Work:
     """A length on its way: pieces with copies in their place, and what of the plan is left."""
 
@@ -123,7 +128,7 @@ def plain_recover(
         work = _Work(bound, types, now, decision.usable) if decision.usable else None
         if not end.steps and work is None:
             end.verdict = decision.verdict
-        seen = [(piece, piece.epoch, piece.form) for piece in held]
+        seen = [(piece, state_of(piece)) for piece in held]
         return (work if work is not None and work.hopeful else None), seen
 
     work, seen = look()
@@ -137,12 +142,12 @@ def plain_recover(
         step = work.next()
         report, better = "ready", work
         at()
-        if any((piece.epoch, piece.form) != (epoch, form) for piece, epoch, form in seen):
+        if any(state_of(piece) != was for piece, was in seen):
             report, step = "moved", None
         elif step is not None:
             promised = work.promise(step) or {}
             report, measured = runner(step.repair, promised)
-            if any((piece.epoch, piece.form) != (epoch, form) for piece, epoch, form in seen):
+            if any(state_of(piece) != was for piece, was in seen):
                 report = "moved"
             elif report == "done":
                 better = work.after(step, promised, measured)

@@ -29,7 +29,8 @@ STATUSES = ("done", "done", "done", *OF_A_REPAIR)
 class Hostile:
     """A runner that fails, lies, and changes what others hold, by its own dice; the same seed does the same again.
 
-    Whatever it changes of a segment that was found, it lets the epoch grow, as every event does.
+    Whatever it changes of a segment that was found, it lets the epoch grow, as every event does; what a page table
+    maps changes behind every event's back.
     """
 
     def __init__(self, engine: Engine, state: Resolved, seed: int, malice: float) -> None:
@@ -63,8 +64,11 @@ class Hostile:
     def _interfere(self) -> None:
         if self.pieces:
             piece = self.random.choice(self.pieces)
-            piece.epoch += 1
             what = self.random.random()
+            if what > 0.8:
+                piece.mapped_generation = (piece.mapped_generation or 0) + 1
+                return
+            piece.epoch += 1
             if what < 0.3:
                 piece.end = max(0, (piece.end or 0) // 2)
             elif what < 0.5:

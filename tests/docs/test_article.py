@@ -73,7 +73,7 @@ def known(kind: str) -> set[str]:
             disposed = {f"{one.name}/{rule.id}" for one in objects for rule in RULEBOOK.dispositions[one.name]}
             process = RULEBOOK.recovering
             steps = {f"recovering/{step.id}" for step in process.steps} if process else set()
-            everywhere = {rule for rule, _ in declared() if rule.startswith(("*/", "thresholds/"))}
+            everywhere = {rule for rule, _ in declared() if rule.startswith(("*/", "thresholds/", "leasing/"))}
             return everywhere | {rule for rule, _ in about_load()} | steps | checks | options | disposed
         case "events":
             return {event.id for one in objects for event in one.transitions}
@@ -117,6 +117,9 @@ def declared() -> Iterator[tuple[str, str]]:
         yield from ((invariant.id, invariant.source) for invariant in part.invariants)
         if part.recovering is not None:
             yield from ((f"recovering/{step.id}", step.source) for step in part.recovering.steps)
+        if part.leasing is not None:
+            phases = (part.leasing.take, part.leasing.confirm, part.leasing.release)
+            yield from ((f"leasing/{step.id}", step.source) for steps in phases for step in steps)
         yield from ((f"thresholds/{one.id}", one.source) for one in part.thresholds)
 
 

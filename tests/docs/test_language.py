@@ -11,6 +11,7 @@ from hitproof.rules import read_source, resolve
 from hitproof.spec.condition import Node, interpret
 from hitproof.spec.errors import HitproofError
 from hitproof.spec.facts import Value
+from hitproof.spec.leasing import ACTIONS
 from hitproof.spec.rulefile import LAYERS, LEVELS, RuleFile
 from hitproof.spec.scenario import Expectation
 from tests.docs.console import ROOT
@@ -59,6 +60,12 @@ def test_conditions_on_unknown_facts_have_the_value_told(condition: str, facts: 
     }
     assert known or facts == "nothing known"
     assert interpret(parsed(condition.strip("`")), known) is VALUES[value]
+
+
+def test_the_actions_of_a_lease_are_those_of_the_table() -> None:
+    """Each phase has its actions on the page, in their order and no others."""
+    told = [(phase.strip("`"), action.strip("`")) for phase, action, _ in rows(PAGE, "phase", "action", "what is done")]
+    assert [(phase, action) for phase, actions in ACTIONS.items() for action in actions] == told
 
 
 def test_every_section_and_word_is_named() -> None:

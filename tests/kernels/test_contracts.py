@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import hitproof.kernels.promote.reference as promoting  # noqa: E402
 import hitproof.kernels.relayout.bind as relaying  # noqa: E402
 import hitproof.kernels.relayout.reference as relayout  # noqa: E402
-import hitproof.kernels.requantize.bind as requantizing  # noqa: E402
+import hitproof.kernels.requantize.reference as requantizing  # noqa: E402
 from hitproof.cli.kernel_deletions import Deletion, deletions  # noqa: E402
 from hitproof.kernels.blocks import scatter  # noqa: E402
 from hitproof.kernels.checksum import partial  # noqa: E402
@@ -99,7 +99,7 @@ class TestBrokenKernels:
 
     def test_a_fingerprint_that_was_expected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A fact that was taken from the request in the place of the bytes is seen."""
-        monkeypatch.setattr(relaying, "measure", lambda held: "what was promised")
+        monkeypatch.setattr(relaying, "finish", lambda total, size: "what was promised")
         assert any(text.startswith("measured is") for text in first_of("relayout")())
 
     def test_a_sum_that_passes_a_block_by(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,12 @@ BROKEN: dict[str, tuple[str, str, tuple[str, ...], Any]] = {
         ("transitions", "defragment", "sets", "offset"),
         "self.offset",
     ),
+    "a measurement tells what was recorded": (
+        "sound",
+        QWEN,
+        ("transitions", "measure", "takes"),
+        ["measured", "recorded"],
+    ),
     "keys on disk take the adapter for the weights": (
         "identity_monotone",
         GEMMA,

@@ -32,6 +32,7 @@ KNOWN_EVENTS = frozenset(
         "spill",
         "promote_begin",
         "promote_failed",
+        "measure",
         "remap_rows",
         "promote_end",
         "transfer_failed",
@@ -77,6 +78,9 @@ def physically(
         ):
             # Nothing is written, or only rows that no key names yet; a rollback abandons rows and writes none.
             return before, []
+        case "measure":
+            # Reading moves nothing; what it finds is what is there, good or bad.
+            return before, _measured(step, before, ())
         case "unseal":
             # From here on the owner may write.
             return before.but(closed=false), []
@@ -132,7 +136,7 @@ def physically(
 
 
 def _measured(step: Step, truth: Truth, places: tuple[str, ...]) -> list[Any]:
-    """What the manager measures on arrival: where the bytes lie, and their fingerprint if it took one."""
+    """What the manager measures: where bytes that it moved lie, and their fingerprint if it took one."""
     said = [z3.Implies(step.event(name).known, step.event(name).value == truth[name]) for name in places]
     fingerprint = step.event("measured")
     return [*said, z3.Implies(fingerprint.known, fingerprint.value == truth["fingerprint"])]

@@ -263,6 +263,21 @@ def test_a_file_that_a_start_cannot_read_is_set_aside(tmp_path: Path, number: in
         assert got(store, "a") == ("missing" if told else payload("a"))
 
 
+@pytest.mark.parametrize("what", ["sync", "sync_folder"])
+def test_a_start_that_cannot_synchronise_ends_and_sets_nothing_aside(tmp_path: Path, what: str) -> None:
+    """Unlike a sector that cannot be read, that is no trouble of the file; the next start takes it in, whole."""
+    with opened(tmp_path / "store") as store:
+        put(store, "key")
+    (tmp_path / "store" / "catalogue.sqlite").unlink()
+    disk = Failing()
+    # The first three folders are the store's own.
+    disk.fail(what, errno.EIO, after=3 if what == "sync_folder" else 0)
+    with pytest.raises(StoreError):
+        opened(tmp_path / "store", files=disk)
+    with opened(tmp_path / "store") as store:
+        assert payload("key") == got(store, "key")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written_is_an_error(tmp_path: Path) -> None:
     """The system's own refusal becomes the store's error."""

@@ -32,6 +32,22 @@ def test_what_was_put_is_found_again_after_a_restart(tmp_path: Path) -> None:
         assert (store.opened.adopted, store.opened.swept, store.opened.rebuilt) == ((), (), False)
 
 
+def test_facts_alone_are_those_that_get_tells(tmp_path: Path) -> None:
+    """Before and after a restart; an absent key has none, and no order of use is changed."""
+    told = facts(measured=None, marks=frozenset({3, 1, 1024}))
+    with opened(tmp_path) as store:
+        put(store, "k", measured=None, marks=told["marks"])
+        put(store, "other")
+        assert store.facts("k") == told
+    with opened(tmp_path) as store:
+        assert store.facts("k") == told
+        assert store.facts("absent") is None
+        assert [one.key for one in store.entries()] == ["k", "other"]
+        found = store.get("k")
+        assert isinstance(found, Found)
+        assert store.facts("k") == found.facts
+
+
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 1_000_003])
 def test_payloads_of_any_size_come_back(tmp_path: Path, size: int) -> None:
     """Empty and odd sizes too, into a buffer of the caller's where it is long enough."""

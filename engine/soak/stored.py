@@ -1,0 +1,230 @@
+"""What the disk has promised: every segment that was reported stored, and what is found of it later."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from random import Random
+from threading import RLock
+from typing import Any
+
+from hitproof.engine.soak.killed import Killed
+from hitproof.engine.soak.ledger import Ledger
+from hitproof.engine.store import Deleted, Found, NotStored, Receipt, Refused, Store
+from hitproof.engine.store.files import Files
+from hitproof.engine.store.layout import digest_of
+from hitproof.spec.errors import InternalError
+
+__all__ = ["FaultyFiles", "LostSegment", "NotedStore", "Promised"]
+
+_LOST = ("missing", "torn", "wrong_fingerprint")
+
+
+class LostSegment(InternalError):
+    """A segment that was reported stored is gone, or is another one, and no fault has hit it."""
+
+
+class Promised:
+    """Segments that were reported stored; it outlives the processes of a run.
+
+    Args:
+        strict: What is lost or served wrongly is raised; else it is counted.
+    """
+
+    def __init__(self, *, strict: bool) -> None:
+        self.lock = RLock()
+        self.strict = strict
+        self.reported = 0
+        self.lost = 0
+        self._stored: dict[str, bytes] = {}
+        self._under_way: dict[str, bytes] = {}
+        self._excused: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def begin(self, key: str, payload: Any) -> None:
+        """A put begins; should it be cut short, either what was there or this may be found."""
+        self._under_way[key] = _digest(payload)
+
+    def stored(self, key: str, receipt: Receipt) -> None:
+        """A put was reported."""
+        self.reported += 1
+        self._stored[key] = self._under_way.pop(key)
+        self._excused.discard(digest_of(key))
+        for gone in receipt.evicted:
+            self.forget(gone)
+
+    def forget(self, key: str) -> None:
+        """A segment was reported as evicted or deleted, or it was told to be unusable."""
+        self._stored.pop(key, None)
+        self._under_way.pop(key, None)
+
+    def not_stored(self, answer: NotStored) -> None:
+        """A put was refused: what was there before still is; the refused bytes may turn up after a start."""
+        for gone in answer.evicted:
+            self.forget(gone)
+
+    def cut(self, store: Store) -> None:
+        """A call was cut short by the end of the process: what it was about to remove may be gone."""
+        for key in [key for key in self._stored if key not in store]:
+            self.forget(key)
+
+    def excuse(self, digest: str) -> None:
+        """A fault has hit the file of a key with this digest, so the segment may be gone; never may it be wrong."""
+        self._excused.add(digest)
+
+    def is_excused(self, key: str) -> bool:
+        """Whether a fault has hit a key's file."""
+        return digest_of(key) in self._excused
+
+    def found(self, key: str, answer: Found | Refused) -> None:
+        """Compare what the disk answers with what it has promised.
+
+        Raises:
+            LostSegment: It answers otherwise, no fault explains it, and the book is strict.
+        """
+        if isinstance(answer, Found):
+            allowed = {self._stored.get(key), self._under_way.get(key)} - {None}
+            if allowed and _digest(answer.payload) not in allowed:
+                self._wrong(f"the disk serves other bytes than were put under {key}")
+        elif answer.reason in _LOST and key in self._stored:
+            excused = self.is_excused(key)
+            self.forget(key)
+            if not excused:
+                self._wrong(f"{key} was reported stored and is {answer.reason}: {answer.detail}")
+
+    def check(self, store: Store) -> None:
+        """Ask a store for every segment that was reported stored.
+
+        Raises:
+            LostSegment: As `found`.
+        """
+        with self.lock:
+            for key in sorted(self._stored):
+                self.found(key, Store.get(store, key))
+
+    def _wrong(self, text: str) -> None:
+        self.lost += 1
+        if self.strict:
+            raise LostSegment(text)
+
+
+class NotedStore(Store):
+    """A store whose answers are noted in a book of promises; one call at a time.
+
+    Args:
+        root, meaning: As `Store`.
+        promised: The book.
+        ledger: Is told which faults of the disk were noticed.
+        options: As `Store`.
+    """
+
+    def __init__(self, root: Any, meaning: Any, promised: Promised, ledger: Ledger, **options: Any) -> None:
+        self._promised, self._ledger = promised, ledger
+        super().__init__(root, meaning, **options)
+        for key in self.opened.evicted:
+            promised.forget(key)
+
+    def put(self, key: str, group: str, facts: Any, payload: Any, *args: Any, **options: Any) -> Receipt | NotStored:
+        """As `Store`, and noted."""
+        with self._promised.lock:
+            self._promised.begin(key, payload)
+            try:
+                answer = super().put(key, group, facts, payload, *args, **options)
+            except Killed:
+                self._promised.cut(self)
+                raise
+            if isinstance(answer, Receipt):
+                self._promised.stored(key, answer)
+            else:
+                self._promised.not_stored(answer)
+                self._noticed("disk_full", f"the store: {answer.reason}")
+        return answer
+
+    def get(self, key: str, into: Any = None) -> Found | Refused:
+        """As `Store`, and compared with what was promised."""
+        with self._promised.lock:
+            excused = self._promised.is_excused(key)
+            answer = super().get(key, into)
+            if isinstance(answer, Refused) and excused:
+                self._noticed("disk_rot", f"the store: {answer.reason}")
+            self._promised.found(key, answer)
+        return answer
+
+    def delete(self, key: str) -> Deleted | Refused:
+        """As `Store`, and noted."""
+        with self._promised.lock:
+            try:
+                answer = super().delete(key)
+            except Killed:
+                self._promised.cut(self)
+                raise
+            if isinstance(answer, Deleted):
+                self._promised.forget(key)
+        return answer
+
+    def _noticed(self, kind: str, by: str) -> None:
+        with self._ledger.lock:
+            open_ones = [fault for fault in self._ledger.faults if fault.kind == kind and not fault.caught]
+        self._ledger.catch(open_ones, by)
+
+
+class FaultyFiles(Files):
+    """The disk of a soak with threads: it is full now and then, and nothing reaches it once the process is dead.
+
+    Args:
+        ledger: Is told of each fault.
+        draw: Decides.
+        full: Probability that a write finds the disk full.
+    """
+
+    def __init__(self, ledger: Ledger, draw: Random, full: float) -> None:
+        self._ledger, self._draw, self._full = ledger, draw, full
+        self.dead = False
+
+    def write(self, fd: int, content: memoryview) -> int:
+        """As `Files`, or no room is left."""
+        self._alive()
+        if self._draw.random() < self._full:
+            self._ledger.inject("disk_full")
+            raise OSError(errno.ENOSPC, "no space left, on purpose")
+        return super().write(fd, content)
+
+    def create(self, path: Any) -> int:
+        """As `Files`."""
+        self._alive()
+        return super().create(path)
+
+    def sync(self, fd: int) -> None:
+        """As `Files`."""
+        self._alive()
+        super().sync(fd)
+
+    def rename(self, source: Any, target: Any) -> None:
+        """As `Files`."""
+        self._alive()
+        super().rename(source, target)
+
+    def remove(self, path: Any) -> None:
+        """As `Files`."""
+        self._alive()
+        super().remove(path)
+
+    def sync_folder(self, path: Any) -> None:
+        """As `Files`."""
+        self._alive()
+        super().sync_folder(path)
+
+    def commit(self, database: Any) -> None:
+        """As `Files`."""
+        self._alive()
+        super().commit(database)
+
+    def _alive(self) -> None:
+        if self.dead:
+            raise Killed
+
+
+def _digest(payload: Any) -> bytes:
+    return hashlib.blake2b(payload, digest_size=16).digest()

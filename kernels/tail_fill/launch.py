@@ -1,0 +1,244 @@
+"""Missing rows made on the device, a launch for keys and one for values, beside the held rows that are moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
+from hitproof.kernels.launching import launch
+from hitproof.kernels.norms import Linear, Norm
+from hitproof.kernels.numbers import CODES, RowFormat, dtype_of, plain_row
+from hitproof.kernels.rotary import Rotary, frequencies, turns
+from hitproof.kernels.row_constants import (
+    cell_steps,
+    covers,
+    form_constants,
+    gain_of,
+    reading_of,
+    set_constants,
+    unit_for,
+)
+from hitproof.kernels.spans import Span, located
+from hitproof.kernels.tail_fill.projection import CachePath
+from hitproof.kernels.tail_fill.reference import Filled, LayerRows, require_fill
+from hitproof.kernels.window_roll.launch import LEAVE, Moves
+from hitproof.kernels.window_roll.launch import enqueue as enqueue_moves
+
+__all__ = ["CONFIGS", "Filling", "Making", "enqueue", "prepare", "specs", "tail_fill"]
+
+CONFIGS = {
+    DEFAULT: Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=4, stages=2),
+    "sm90": Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=8, stages=3),
+    "sm100": Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=8, stages=3),
+    INTERPRET: Config({"BLOCK_T": 16, "BLOCK_N": 128}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """One launch that makes rows: all its tensors are on the device, in the kernel's order.
+
+    Args:
+        rows: Tokens to be made (T).
+        heads: H.
+        arguments: Run-time arguments.
+        constants: Compile-time arguments.
+    """
+
+    rows: int
+    heads: int
+    arguments: tuple[Any, ...]
+    constants: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """All that one layer's repair launches.
+
+    Args:
+        moves: Held rows of keys, and of values; what is left of the copy's blocks is zeroed.
+        makings: Missing rows of keys, and of values.
+        filled: What will have been written.
+    """
+
+    moves: tuple[Moves, ...]
+    makings: tuple[Making, ...]
+    filled: Filled
+
+
+def tail_fill(
+    held: LayerRows,
+    inputs: Span,
+    input_form: RowFormat,
+    path: CachePath,
+    into: LayerRows,
+    *,
+    workspace: Filling | None = None,
+) -> Filled:
+    """The twin of `reference.tail_fill`; returns without waiting.
+
+    Args:
+        held, inputs, input_form, path, into: As there.
+        workspace: What `prepare` made of the same arguments; made where left out.
+
+    Raises:
+        TensorError: As there, and for rows that these kernels do not know. Nothing is written.
+    """
+    filling = prepare(held, inputs, input_form, path, into) if workspace is None else workspace
+    enqueue(filling)
+    return filling.filled
+
+
+def enqueue(filling: Filling) -> None:
+    """Launch what was prepared; neither allocates nor waits, so that it can be captured in a graph."""
+    from hitproof.kernels.tail_fill.kernel import fill_kernel
+
+    for moves in filling.moves:
+        enqueue_moves(moves, None)
+    for making in filling.makings:
+        tile = config_for(CONFIGS, making.arguments[0].device).tiles["BLOCK_T"]
+        launch(fill_kernel, (-(-making.rows // tile), making.heads), CONFIGS, *making.arguments, **making.constants)
+
+
+def prepare(held: LayerRows, inputs: Span, input_form: RowFormat, path: CachePath, into: LayerRows) -> Filling:
+    """Look at everything and bring tables and weights to the device; arguments as in `tail_fill`.
+
+    Raises:
+        TensorError: As in `tail_fill`.
+    """
+    require_fill(held, inputs, input_form, path, into)
+    first, to, end = into.key.start, into.key.end, held.key.end
+    heads, missing = path.heads, to - end
+    wanted = _Rows(path.key, path.key_norm, path.rotary, path.norm_after_rotary)
+    makings = [_making(inputs, input_form, path, wanted, into.key, into.key_form, end)]
+    moves = [_moves(held.key, into.key)]
+    size = into.key_form.cell_bytes
+    if held.value and into.value and into.value_form and path.value:
+        wanted = _Rows(path.value, path.value_norm, None, False)
+        makings.append(_making(inputs, input_form, path, wanted, into.value, into.value_form, end))
+        moves.append(_moves(held.value, into.value))
+        size += into.value_form.cell_bytes
+    return Filling(tuple(moves), tuple(makings), Filled(first, to, missing, (to - first) * heads * size))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What makes keys, or values, of hidden states."""
+
+    linear: Linear
+    norm: Norm | None
+    rotary: Rotary | None
+    norm_last: bool
+
+
+def _moves(held: Span, into: Span) -> Moves:
+    """Held rows to the first rows of the copy; places of missing rows are left to those who make them."""
+    device, count, kept = into.pool.buffer.device, into.end - into.start, held.end - into.start
+    slot_from = torch.full((count,), LEAVE, dtype=torch.int64, device=device)
+    turn = torch.arange(count, dtype=torch.int64, device=device)
+    slot_from[:kept] = turn[:kept] + located(held, into.start, held.end)
+    blocks = into.table[: -(-count // into.pool.geometry.rows)]
+    return Moves(held.pool, held.table.to(device), into.pool, blocks.to(device), slot_from, turn)
+
+
+def _making(
+    inputs: Span, input_form: RowFormat, path: CachePath, rows: _Rows, into: Span, form: RowFormat, first: int
+) -> Making:
+    """The launch that writes the rows of the tokens [first, into.end)."""
+    device = into.pool.buffer.device
+    reading, kind = reading_of(inputs.pool, input_form), dtype_of(input_form.parts[0].dtype)
+    steps = cell_steps(into.pool, form)
+    start = into.pool.buffer[into.pool.geometry.offset :]
+    rotary, gain = rows.rotary, gain_of(rows.norm, device)
+    positions = torch.arange(first, into.end, dtype=torch.int64, device=device)
+    empty = torch.empty(0, dtype=torch.float32, device=device)
+    cosines, sines = (empty, empty) if rotary is None else turns(positions, rotary)
+    bias = empty if rows.linear.bias is None else rows.linear.bias
+    arguments = (
+        reading.start,
+        inputs.table.to(device),
+        inputs.pool.blocks,
+        located(inputs, first, into.end),
+        *reading.steps,
+        start,
+        into.table.to(device),
+        into.pool.blocks,
+        first - into.start,
+        *steps,
+        into.end - first,
+        gain_of(path.input_norm, device),
+        0.0 if path.input_norm is None else path.input_norm.eps,
+        rows.linear.weight.to(kind).contiguous(),
+        bias.to(kind),
+        gain,
+        0.0 if rows.norm is None else rows.norm.eps,
+        cosines,
+        sines,
+        input_form.values,
+    )
+    constants = {
+        "ROWS": into.pool.geometry.rows,
+        "SOURCE_ROWS": inputs.pool.geometry.rows,
+        "ALIGNED": int(reading.aligned),
+        # The interpreter has no 16-bit products.
+        "NATIVE": int(reading.code != 0 and device.type != "cpu"),
+        "UNIT": unit_for(start, steps, form),
+        **_meaning(input_form, path.input_norm, rows, form),
+    }
+    return Making(into.end - first, path.heads, arguments, constants)
+
+
+def _meaning(input_form: RowFormat, before: Norm | None, rows: _Rows, form: RowFormat) -> dict[str, Any]:
+    """Compile-time arguments that say what is made, wherever it lies."""
+    own = rows.norm
+    covered = form.values if own is None or own.weight is None else own.weight.shape[0]
+    return {
+        "CODE": CODES[input_form.parts[0].dtype],
+        "INPUT_NORM": int(before is not None),
+        "INPUT_GAIN": int(before is not None and before.weight is not None),
+        "INPUT_ROUNDS": int(before is not None and before.rounds_first),
+        "BIAS": int(rows.linear.bias is not None),
+        "HEAD_NORM": 0 if own is None else 1 + int(rows.norm_last),
+        "HEAD_GAIN": int(own is not None and own.weight is not None),
+        "HEAD_ROUNDS": int(own is not None and own.rounds_first),
+        "COVERS": covers(form.values, covered, rows.rotary),
+        **set_constants(form.values, rows.rotary),
+        "FORM": form_constants(form),
+    }
+
+
+def specs() -> list[CompileSpec]:
+    """Keys of which all numbers turn, a latent and its rotary part, values with a bias; every format of inputs."""
+    from hitproof.kernels.tail_fill.kernel import fill_kernel
+
+    types = {"source": "*u8", "source_table": "*i64", "source_blocks": "i32", "source_first": "i32"}
+    types |= {"from_block": "i64", "from_row": "i32", "from_value": "i32"}
+    types |= {"target": "*u8", "target_table": "*i64", "target_blocks": "i32", "target_first": "i32"}
+    types |= {"to_block": "i64", "to_row": "i32", "to_head": "i32", "to_value": "i32", "count": "i32"}
+    types |= {"input_gain": "*fp32", "input_eps": "fp32", "weight": "", "bias": ""}
+    types |= {"head_gain": "*fp32", "head_eps": "fp32", "cosines": "*fp32", "sines": "*fp32", "inputs": "i32"}
+    aligned = ("source", "from_block", "from_row", "target", "to_block", "weight", "inputs")
+    before = Norm(torch.ones(1), 1e-6, rounds_first=True)
+    none = Linear(torch.empty(0))
+    keys = _Rows(none, Norm(torch.ones(256), 1e-6, plus_one=True), Rotary(frequencies(256, 1e4)), False)
+    turning = Rotary(frequencies(64, 1e4), pairing="interleaved_to_half", place="trailing")
+    latents = _Rows(none, Norm(torch.ones(512), 1e-6, rounds_first=True), turning, False)
+    values = _Rows(Linear(torch.empty(0), torch.empty(0)), None, None, False)
+    cases = (
+        ("keys of 256", keys, "bf16", 256, 1),
+        ("latents of 576", latents, "bf16", 576, 1),
+        ("values of 128, at odd bytes", values, "fp16", 128, 0),
+        ("keys of 256, at odd bytes", keys, "fp32", 256, 0),
+    )
+    found = []
+    for name, rows, dtype, size, even in cases:
+        place = {"ROWS": 64, "SOURCE_ROWS": 64, "ALIGNED": even, "NATIVE": int(dtype != "fp32"), "UNIT": 4 * even or 1}
+        meaning = _meaning(plain_row(dtype, size), before, rows, plain_row(dtype, size))
+        typed = {**types, "weight": f"*{dtype}", "bias": f"*{dtype}"}
+        found.append(
+            CompileSpec(fill_kernel, f"{name}, {dtype}", typed, place | meaning, CONFIGS, aligned if even else ())
+        )
+    return found

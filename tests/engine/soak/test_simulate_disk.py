@@ -1,0 +1,175 @@
+"""The simulated disk under a real store: what it must not lose it keeps, and what it loses shows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from hitproof.engine.soak.disk import SimulatedDisk
+from hitproof.engine.soak.disk_faults import DISK_RATES
+from hitproof.engine.soak.killed import Killed
+from hitproof.engine.store import Deleted, Found, Receipt, Store
+from hitproof.engine.store.layout import digest_of
+from hitproof.spec.errors import StoreError
+from tests.engine.store.cases import GROUP, facts, meaning, payload
+
+HONEST = {"power_loss": 0.8, "cold_cache": 0.2, "catalogue_lost": 0.1, "catalogue_torn": 0.3}
+"""A disk that does what it says; the power fails all the same."""
+OFTEN = {kind: max(rate, 0.03) for kind, rate in DISK_RATES.items()}
+
+
+@pytest.fixture
+def work() -> Iterator[Path]:
+    """A scratch folder, in memory where possible."""
+    memory = Path("/dev/shm")
+    usable = memory.is_dir() and os.access(memory, os.W_OK)
+    with tempfile.TemporaryDirectory(dir=memory if usable else None) as folder:
+        yield Path(folder)
+
+
+@dataclass
+class Book:
+    """What a user of the store knows: everything ever put, what must be there, and what is excused."""
+
+    put: dict[str, list[bytes]] = field(default_factory=dict)
+    sure: dict[str, bytes] = field(default_factory=dict)
+    excused: set[str] = field(default_factory=set)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    answers: Counter[str] = field(default_factory=Counter)
+
+    def note(self, kind: str, digest: str) -> None:
+        """A fault of the disk."""
+        self.told.append((kind, digest))
+        self.excused.add(digest)
+
+    def judge(self, store: Store, key: str) -> None:
+        """Asks for a key and compares."""
+        answer = store.get(key)
+        content = bytes(answer.payload) if isinstance(answer, Found) else None
+        self.answers["found" if isinstance(answer, Found) else answer.reason] += 1
+        if content is not None and content not in self.put.get(key, []):
+            self.wrong.append(f"{key}: bytes that nobody put")
+        if key in self.sure and digest_of(key) not in self.excused and content != self.sure[key]:
+            self.wrong.append(f"{key}: stored, and answered {answer}")
+
+
+def act(store: Store, draw: Random, book: Book, number: int) -> None:
+    """One random call."""
+    key = f"key-{draw.randrange(30)}"
+    what = draw.choice(("put", "put", "get", "delete", "check"))
+    if what == "put":
+        content = payload(f"{number}", draw.randint(0, 9000))
+        book.put.setdefault(key, []).append(content)
+        # From here until it is answered, either may be there.
+        before = book.sure.pop(key, None)
+        answer = store.put(key, GROUP, facts(), content)
+        if isinstance(answer, Receipt):
+            book.sure[key] = content
+        elif before is not None:
+            book.sure[key] = before
+    elif what == "get":
+        book.judge(store, key)
+    elif what == "delete":
+        before = book.sure.pop(key, None)
+        if not isinstance(store.delete(key), Deleted) and before is not None:
+            book.sure[key] = before
+    else:
+        # A file whose removal could not be synchronised is gone and still known.
+        with suppress(OSError):
+            store.check_integrity()
+
+
+def lives(
+    work: Path, seed: int, rates: dict[str, float], make: Callable[..., SimulatedDisk] = SimulatedDisk, count: int = 25
+) -> Book:
+    """Plays so many lives of a store, each ended by a cut at a random step of the disk.
+
+    The store has no capacity, since nobody can tell whom a call that was cut short has evicted.
+    """
+    draw, book = Random(seed), Book()
+    disk = make(work, Random(seed + 1), rates, book.note)
+    store: Store | None = None
+    number = 0
+    for life in range(count):
+        folder = disk.survive() if life else disk.base
+        try:
+            disk.fail_after(draw.randint(1, 120))
+            try:
+                store = Store(folder / "store", meaning(), files=disk)
+            except StoreError:
+                continue
+            for key in sorted(book.put):
+                book.judge(store, key)
+            while True:
+                number += 1
+                act(store, draw, book, number)
+        except Killed:
+            pass
+        finally:
+            try:
+                if store is not None:
+                    store.close()
+            except Killed:
+                store = None
+    return book
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_disk_that_keeps_its_word_loses_nothing_that_was_reported(work: Path, seed: int) -> None:
+    """Only the power fails, and the catalogue with it; every receipt is kept."""
+    book = lives(work, seed, HONEST)
+    assert book.wrong == []
+    assert book.excused <= {""}
+    assert book.answers["found"] > 100
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_disk_with_every_fault_never_makes_the_store_serve_wrong_bytes(work: Path, seed: int) -> None:
+    """Whoever was not hit is still there; whoever was hit is refused or whole."""
+    book = lives(work, seed, OFTEN)
+    assert book.wrong == []
+    assert book.answers["found"] > 100
+
+
+def test_every_fault_shows_in_what_the_store_answers(work: Path) -> None:
+    """The faults reach the bytes: segments are refused as not what was sealed, and as not readable."""
+    book = lives(work, 3, OFTEN, count=60)
+    assert {kind for kind, _ in book.told} >= set(OFTEN)
+    assert book.answers["wrong_fingerprint"] + book.answers["torn"] > 0
+    assert book.answers["unreadable"] > 0
+
+
+class Forgetful(SimulatedDisk):
+    """A disk whose driver leaves synchronising out, and tells nobody."""
+
+    def sync(self, fd: int) -> None:
+        """Does nothing."""
+
+
+class Nameless(SimulatedDisk):
+    """The same of folders."""
+
+    def sync_folder(self, path: Path) -> None:
+        """Does nothing."""
+
+
+@pytest.mark.parametrize("make", [Forgetful, Nameless])
+def test_a_store_that_does_not_wait_for_the_disk_is_found_out(work: Path, make: type[SimulatedDisk]) -> None:
+    """With a kind of step left out, a reported segment is lost; so the tests above can fail."""
+    assert lives(work, 0, HONEST, make).wrong
+
+
+def test_the_same_seed_gives_the_same_faults_and_answers(work: Path) -> None:
+    """Twice over other folders: every fault, every answer."""
+    first, second = (lives(work / name, 7, OFTEN) for name in ("one", "two") if not (work / name).mkdir())
+    assert first.told == second.told
+    assert first.answers == second.answers
