@@ -166,35 +166,23 @@ def _squares(values, column, covered, COVER: tl.constexpr):
 
 @triton.jit
 def sets_scaled(
-    still,
-    still_column,
-    still_there,
-    left,
-    left_column,
-    right,
-    right_column,
-    pair_there,
-    gain,
-    eps,
-    COVERS: tl.constexpr,
-    GAIN: tl.constexpr,
-    ROUNDS_FIRST: tl.constexpr,
-    CODE: tl.constexpr,
+    sets, columns, there, gain, eps, COVERS: tl.constexpr, GAIN: tl.constexpr, ROUNDS: tl.constexpr, CODE: tl.constexpr
 ):
-    """All three sets of rows under one norm; columns that are not there hold zeros.
+    """All three sets of rows under one norm; numbers that are not there are zeros.
 
-    `COVERS` is `row_constants.covers` of the norm: how many columns its mean is over, and which of each set.
+    `COVERS` is `row_constants.covers` of the norm: how many columns its mean is over, and how it covers those that stay
+    and those that turn. `GAIN`, `ROUNDS`: whether it has a weight, and rounds before that.
     """
     COVERED: tl.constexpr = COVERS[0]
-    STILL_COVER: tl.constexpr = COVERS[1]
-    PAIR_COVER: tl.constexpr = COVERS[2]
-    squares = _squares(still, still_column, COVERED, STILL_COVER)
-    squares += _squares(left, left_column, COVERED, PAIR_COVER)
-    squares += _squares(right, right_column, COVERED, PAIR_COVER)
+    STILL: tl.constexpr = COVERS[1]
+    PAIRS: tl.constexpr = COVERS[2]
+    squares = _squares(sets[0], columns[0], COVERED, STILL)
+    squares += _squares(sets[1], columns[1], COVERED, PAIRS)
+    squares += _squares(sets[2], columns[2], COVERED, PAIRS)
     root = tl.rsqrt(squares / COVERED + eps)
-    still = scaled(still, root, gain, still_column, still_there, COVERED, STILL_COVER, GAIN, ROUNDS_FIRST, CODE)
-    left = scaled(left, root, gain, left_column, pair_there, COVERED, PAIR_COVER, GAIN, ROUNDS_FIRST, CODE)
-    right = scaled(right, root, gain, right_column, pair_there, COVERED, PAIR_COVER, GAIN, ROUNDS_FIRST, CODE)
+    still = scaled(sets[0], root, gain, columns[0], there[0], COVERED, STILL, GAIN, ROUNDS, CODE)
+    left = scaled(sets[1], root, gain, columns[1], there[1], COVERED, PAIRS, GAIN, ROUNDS, CODE)
+    right = scaled(sets[2], root, gain, columns[2], there[2], COVERED, PAIRS, GAIN, ROUNDS, CODE)
     return still, left, right
 
 

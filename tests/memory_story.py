@@ -177,6 +177,7 @@ def stories() -> st.SearchStrategy[list[tuple[Any, ...]]]:
 def answers(memory: Memory, story: Sequence[tuple[Any, ...]]) -> list[Any]:
     """What a memory answers, call by call, and all of its rows at the end."""
     told: list[Any] = []
+    _begin(memory)
     for kind, *rest in story:
         if kind == "write":
             memory.write(*rest)
@@ -207,6 +208,7 @@ def expected(story: Sequence[tuple[Any, ...]]) -> list[Any]:
     """The same by the dictionary."""
     memory = DictMemory()
     told: list[Any] = []
+    _begin(memory)
     for kind, *rest in story:
         if kind in ("write", "read"):
             if kind == "write":
@@ -232,6 +234,12 @@ def expected(story: Sequence[tuple[Any, ...]]) -> list[Any]:
             memory.load_places(payload, target, loaded)
             told.append((payload, (), len(payload)))
     return [*told, *_all_rows(memory)]
+
+
+def _begin(memory: Memory | DictMemory) -> None:
+    """No row is zero at first, so that one that is zeroed can be told from one that was never written."""
+    for group, shape in SHAPES.items():
+        memory.poison(group, range(shape.blocks))
 
 
 def _all_rows(memory: Memory | DictMemory) -> list[bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hitproof.engine.cache.core import Core
+from hitproof.engine.cache.manifest import MANIFEST
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import Entry
 from hitproof.engine.cache.tiers import Tiers
@@ -67,7 +68,7 @@ class Adopting:
                 self._take_in(prompt, key, known, facts, entry)
         if entry.members:
             with core.lock:
-                manifests = next((one.id for one in core.bound.groups if one.object == "demoted_prefix"), None)
+                manifests = next((one.id for one in core.bound.groups if one.object == MANIFEST), None)
                 if manifests is not None:
                     entry.keys = core.index.keys(manifests, prompt, 0, prompt.length, inner=True)
                 self._tiers.write_manifest(entry)

@@ -82,11 +82,9 @@ def check_tiers(core: Core, tiers: Tiers) -> None:
     for group in core.columns:
         for slot in core.recent[group]:
             facts = slot.facts
-            if facts.form == "demoted" and slot.group.object != "demoted_prefix":
-                if (facts.tier == "host") != (slot.host is not None) or (facts.tier == "disk") != (
-                    slot.stored is not None
-                ):
-                    raise InternalError(f"{slot} is said to lie in '{facts.tier}'")
+            lies = (slot.host is not None, slot.stored is not None)
+            if facts.form == "demoted" and lies != (facts.tier == "host", facts.tier == "disk"):
+                raise InternalError(f"{slot} is said to lie in '{facts.tier}'")
             if facts.form == slot.group.home and slot.extent is None:
                 raise InternalError(f"{slot} is at home and has no bytes")
     counted = tiers.check_host()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitproof.engine.cache.core import Core
-from hitproof.engine.cache.manifest import members_digest
+from hitproof.engine.cache.manifest import MANIFEST, members_digest
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import INVISIBLE, Slot
 from hitproof.engine.state import Resolved
@@ -75,7 +75,7 @@ def view_again(core: Core, found: Found) -> Resolved:
     views: dict[str, tuple[Any, ...]] = {}
     for group, pieces in found.pieces.items():
         shown = [_view(core, piece, found.matched, now) for piece in pieces]
-        if pieces and core.groups[group].object == "demoted_prefix":
+        if pieces and core.groups[group].object == MANIFEST:
             _tell_members(pieces, shown)
         views[group] = tuple(shown)
     return Resolved(found.prompt.request, core.runtime.copy(), dict(core.kernels), views, found.matched)
@@ -133,7 +133,7 @@ def _view(core: Core, piece: Piece, matched: int, now: float) -> Any:
     names = core.groups[slot.group.id].facts
     view.matched = matched
     if view.end is not None and piece.agreed < view.end:
-        if view.form == slot.group.home:
+        if view.form == slot.group.home and slot.group.object != MANIFEST:
             _cut(view, piece.agreed, slot.group)
         else:
             view.matched = piece.agreed

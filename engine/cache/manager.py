@@ -9,6 +9,7 @@ from time import monotonic
 from weakref import WeakSet
 
 from hitproof.engine.cache.adopting import Adopting
+from hitproof.engine.cache.columns import Columns
 from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.hold import Answer, Hold
 from hitproof.engine.cache.integrity import check_blocks, check_keys, check_owners, check_pins, check_tiers
@@ -223,6 +224,27 @@ class CacheManager:
             _, found = self._core.index.find(prompt)
         return tuple(sorted(found, key=lambda slot: slot.number))
 
+    def slots(self, group: str) -> tuple[Slot, ...]:
+        """The segments of a group that hold something, the longest unused first; they are not pinned.
+
+        Raises:
+            UsageError: The model has no such group.
+        """
+        if group not in self._core.groups:
+            raise UsageError("the model has no such group", got=group, expected=", ".join(self._core.groups))
+        with self._core.lock:
+            return tuple(self._core.recent[group])
+
+    def columns(self, group: str) -> Columns:
+        """What is known of each block of a group's pool.
+
+        Raises:
+            UsageError: No such group has blocks.
+        """
+        if group not in self._core.columns:
+            raise UsageError("no such group has blocks", got=group, expected=", ".join(self._core.columns))
+        return self._core.columns[group]
+
     def demote(self, slot: Slot, to: str = "host") -> bool:
         """Copy a segment to slower storage, and free its device blocks; False where it is held or cannot be."""
         return self.tiers.demote(slot, to)
@@ -260,6 +282,15 @@ class CacheManager:
         if group not in self._core.columns:
             raise UsageError("no such group has blocks", got=group, expected=", ".join(self._core.columns))
         return self._moving.defragment(group)
+
+    def pools_moved(self) -> None:
+        """Tell that the device pools are new ones: what lay in them is void, and graphs that were captured are too.
+
+        Every other change keeps base, stride, block count and table of a pool, so a captured graph can be replayed
+        (article 6.4). Segments of the earlier pools fail `pool_current` and are purged as they are found.
+        """
+        with self._core.lock:
+            self._core.runtime.pool_epoch += 1
 
     def housekeep(self) -> Counter[str]:
         """Finish releases that waited, set apart and purge what is suspect, demote early; tell how often."""

@@ -6,7 +6,10 @@ import hashlib
 
 from hitproof.engine.cache.slot import Entry
 
-__all__ = ["members_digest", "still_below"]
+__all__ = ["MANIFEST", "members_digest", "still_below"]
+
+MANIFEST = "demoted_prefix"
+"""The object that manifests are of."""
 
 
 def still_below(entry: Entry) -> list[str]:

@@ -44,6 +44,8 @@ class Measuring:
         with core.lock:
             self._asked += 1
             measures = self._verify == "use" or (self._verify == "sampled" and self._asked % self._every == 0)
+            if any(held.facts.pool_epoch != core.runtime.pool_epoch for held in hold.reads()):
+                return "block_integrity/pool_current"
             if self._compares_mapping and any(
                 not held.extent == held.slot.mapped == held.slot.extent for held in hold.reads()
             ):

@@ -63,13 +63,14 @@ class Publishing:
         if not ended.copies:
             return self._as_found(private.found, state, ended, before)
         keys = {place: self._keys(private, place, facts) for place, facts in ended.copies.items()}
+        self._rename_generations(private, ended)
         core.at("publish")
         with core.lock:
             if not before.confirm():
                 before.release()
                 return None
             final = self._with_copies(private, ended)
-            shown = self._shown(private, ended, final)
+            shown = self._shown(ended, final)
             outcome = self._engine.judge.outcome(shown, self._engine.judge.nothing(), ended.usable)
             if not outcome.clean or outcome.steps:
                 before.release()
@@ -94,6 +95,22 @@ class Publishing:
                 core.touch(slot)
             private.copies.clear()
             return Final(lease, used, tuple(kept))
+
+    def _rename_generations(self, private: Private, ended: Recovered) -> None:
+        """A copy has the generation of the slot that it lies in; what leads to its rows is told that one."""
+        groups = self._core.groups
+        for (group, _), facts in ended.copies.items():
+            peer = groups[group].peers.get("kv")
+            for (other, index), kv in ended.copies.items():
+                slot = private.copies.get((other, index))
+                if slot is not None and other == peer and facts.kv_generation == kv.generation:
+                    facts.kv_generation = slot.facts.generation
+                    break
+        for place, facts in ended.copies.items():
+            slot = private.copies.get(place)
+            if slot is not None:
+                for name in ("generation", "written_generation", "mapped_generation", "address", "pool_epoch"):
+                    setattr(facts, name, getattr(slot.facts, name))
 
     def _as_found(self, found: Found, state: Resolved, ended: Recovered, lease: Any) -> Final:
         """What was looked up is clean as it is; the lease that was confirmed holds on."""
@@ -127,18 +144,13 @@ class Publishing:
                 pieces[group].append(piece)
         return Found(found.prompt, found.matched, {group: tuple(one) for group, one in pieces.items()})
 
-    def _shown(self, private: Private, ended: Recovered, final: Found) -> Resolved:
+    def _shown(self, ended: Recovered, final: Found) -> Resolved:
         """Everything as it is now, and the copies as they will be once they are published."""
         shown = view_again(self._core, final)
         pieces = {group: list(views) for group, views in shown.pieces.items()}
         for (group, index), facts in ended.copies.items():
             place = index if index >= 0 else len(pieces[group]) - 1
-            view = facts.copy()
-            copy = private.copies.get((group, index))
-            if copy is not None:
-                for name in ("generation", "written_generation", "mapped_generation", "address", "pool_epoch"):
-                    setattr(view, name, getattr(copy.facts, name))
-            pieces[group][place] = view
+            pieces[group][place] = facts
         return Resolved(shown.request, shown.runtime, shown.kernels, pieces, shown.matched)
 
     def _settle(self, private: Private, place: tuple[str, int], facts: Any, keys: tuple[Any, ...]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitproof.engine.cache.core import Core
-from hitproof.engine.cache.manifest import members_digest
+from hitproof.engine.cache.manifest import MANIFEST, members_digest
 from hitproof.engine.cache.slot import Entry, Slot
 from hitproof.engine.cache.transfer import load_rows, read_stored, save_rows
 from hitproof.engine.store import Receipt, Store
@@ -30,7 +30,7 @@ class Tiers:
         self.host_recent: dict[Slot, None] = {}
         """Segments whose bytes lie in host memory, the longest unused first."""
         self.on_disk: dict[str, Slot] = {}
-        self._manifests = next((one.id for one in core.bound.groups if one.object == "demoted_prefix"), None)
+        self._manifests = next((one.id for one in core.bound.groups if one.object == MANIFEST), None)
 
     def demote(self, slot: Slot, to: str = "host") -> bool:
         """Copy a segment's bytes to slower storage and free its device blocks.

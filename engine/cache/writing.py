@@ -7,6 +7,7 @@ from typing import Any
 
 from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.hold import Hold
+from hitproof.engine.cache.manifest import MANIFEST
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.room import Room
 from hitproof.engine.cache.slot import Entry, Slot
@@ -147,7 +148,7 @@ class Writing:
             core.index.file(slot, keys[slot])
             core.touch(slot)
             entry.members.append(slot)
-        manifests = next((group.id for group in core.bound.groups if group.object == "demoted_prefix"), None)
+        manifests = next((group.id for group in core.bound.groups if group.object == MANIFEST), None)
         if manifests is not None:
             entry.keys = core.index.keys(manifests, self.prompt, 0, self.prompt.length, inner=True)
 
@@ -210,7 +211,7 @@ def spans_to_write(
     spans: list[Span] = []
     for group in groups:
         bound = group.bound
-        if bound.object == "demoted_prefix" or (bound.object == "layer_inputs" and not inputs):
+        if bound.object == MANIFEST or (bound.object == "layer_inputs" and not inputs):
             continue
         if bound.object == "layer_inputs":
             spans.append((group.id, reused, length))

@@ -11,7 +11,7 @@ from hitproof.engine.offers import MOST, Offer
 from hitproof.engine.ranks.agree import Offered
 from hitproof.spec.price import UNKNOWN_PRICE
 
-__all__ = ["MAX_BYTES", "PHASES", "Message", "Phase", "Vote", "decode", "encode"]
+__all__ = ["MAX_BYTES", "Message", "PHASES", "Phase", "Vote", "decode", "encode"]
 
 Phase = Literal["offer", "vote", "go", "done"]
 PHASES: tuple[Phase, ...] = get_args(Phase)

@@ -13,9 +13,10 @@ __all__ = ["Actor", "cast"]
 
 
 class Actor(Protocol):
-    """Somebody who takes turns."""
+    """Somebody who takes turns; with threads it rests so many seconds after each."""
 
     name: str
+    rests: float
 
     def turn(self) -> str:
         """One operation on the stage's manager; answers what came of it in a word or some."""

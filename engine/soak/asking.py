@@ -78,6 +78,8 @@ class Requester:
         draw: Decides what it does.
     """
 
+    rests = 0.0
+
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name = name
         self._stage, self._draw = stage, draw
@@ -146,6 +148,7 @@ class Requester:
             self._refuse(hold, words)
             hold.release()
             return
+        stage.ledger.name("confirm", "")
         launch = Launch(lambda: self._read(held), spared)
         if hold.usable:
             stage.count("leases confirmed")
@@ -196,7 +199,8 @@ class Requester:
         """Write what the prompt adds to what is reused."""
         stage = self._stage
         length = held.prompt.length
-        boundaries = {length // UNIT * UNIT, self._draw.randrange(1, length)}
+        ends = [end for end in stage.crowd.ends if end < length]
+        boundaries = {(length - 1) // UNIT * UNIT, *(self._draw.sample(ends, 1) if ends else ())}
         with stage.ledger.during("commit: measured against what was written"):
             inputs = self._draw.random() < _KEEPS_INPUTS
             writing = stage.manager.begin(held.prompt, held.hold, boundaries=sorted(boundaries), inputs=inputs)

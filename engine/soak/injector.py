@@ -50,17 +50,16 @@ class Injector:
     def collide(self, core: Any, prompt: Any, other: Any) -> int:
         """Let the keys of a prompt lead to the segments of another one too; answers to how many."""
         with core.lock, self._ledger.lock:
-            found = [slot for slot in core.index.find(other)[1] if slot.owner is None]
+            found = [slot for slot in core.index.find(other)[1] if slot.owner is None and slot.facts.end is not None]
+            fault = self._ledger.inject("hash_collision") if found else None
             for slot in found:
                 facts = slot.facts
-                if facts.start is None or facts.end is None or slot.group.object == "demoted_prefix":
-                    continue
                 inner = "state_bytes" not in slot.group.constants
                 old = slot.keys
                 new = core.index.keys(slot.group.id, prompt, facts.start, facts.end, inner=inner)
                 core.index.file(slot, [key for key in new if key not in old])
                 slot.keys = (*old, *slot.keys)
-                self._note("hash_collision", slot)
+                self._tell(fault, slot)
             return len(found)
 
     def of(self, slots: Any, kind: str) -> list[Fault]:

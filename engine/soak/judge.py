@@ -114,12 +114,12 @@ class Judge:
     def _span(
         self, group: BoundGroup, prefix: Prefix, first: int, to: int, pieces: Sequence[Any], kernel: Any
     ) -> Iterable[Wrong]:
-        """Rows of all pieces, as far as they are read; together they must have every one."""
+        """Rows of the pieces; each one answers from where the one before it ended, and together they must have all."""
         tokens = int(group.constants["row_tokens"])
         reached = first
         for piece in pieces:
-            start, end = max(first, piece.facts.start), min(to, piece.facts.end)
-            if start > reached:
+            start, end = reached, min(to, piece.facts.end)
+            if piece.facts.start > reached:
                 break
             if start >= end:
                 continue
@@ -128,7 +128,7 @@ class Judge:
                 yield Wrong(group.id, f"the piece has {piece.extent.rows} rows only", piece.extent.blocks)
                 return
             yield from self._compare(group, prefix, start, end, piece.extent, row, count, kernel)
-            reached = max(reached, end)
+            reached = end
         if reached < to:
             yield Wrong(group.id, f"nothing is held from {reached} to {to}", ())
 

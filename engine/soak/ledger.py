@@ -119,7 +119,7 @@ class Ledger:
                     self._met().append(fault)
 
     def name(self, moment: str, by: str) -> None:
-        """Say more exactly who noticed what this thread's turn has noticed at a moment."""
+        """Say more exactly who noticed what this thread's turn has noticed at a moment; empty where nobody did."""
         with self.lock:
             for fault in self._met():
                 if fault.caught == moment:

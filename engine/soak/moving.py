@@ -22,6 +22,8 @@ class Housekeeper:
         name: Its name.
     """
 
+    rests = 0.01
+
     def __init__(self, stage: Stage, name: str) -> None:
         self.name, self._stage = name, stage
 
@@ -47,6 +49,8 @@ class Mover:
         name: Its name.
         draw: Decides what is moved where.
     """
+
+    rests = 0.01
 
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name, self._stage, self._draw = name, stage, draw
@@ -105,6 +109,8 @@ class Spoiler:
         name: Its name.
         draw: Decides.
     """
+
+    rests = 0.02
 
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name, self._stage, self._draw = name, stage, draw

@@ -41,7 +41,7 @@ class Crowd:
 
     seed: int
     talks: int = 40
-    longest: int = 320
+    longest: int = 288
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ROLLS, 0))
     _texts: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
@@ -51,9 +51,14 @@ class Crowd:
         words = Random(f"{self.seed}/talk/{talk}")
         system = self._text(f"system/{talk % _SYSTEMS}", words.choice((40, 64, 97)))
         whole = (*system, *self._text(f"talk/{talk}", self.longest))[: self.longest]
-        turns = sorted(words.randrange(UNIT // 2, self.longest) for _ in range(5))
-        length = draw.choice([*turns, self.longest])
+        length = draw.choice(words.sample(self.ends, 4))
         return Asked(whole[:length], self.facts(words.randrange(4), words.randrange(3), draw.random() < 0.2))
+
+    @property
+    def ends(self) -> list[int]:
+        """Lengths at which turns of conversations end, some of them no multiple of anything."""
+        words = Random(f"{self.seed}/ends")
+        return sorted([self.longest, 128, 160, *(words.randrange(UNIT // 2, self.longest) for _ in range(7))])
 
     def other(self, asked: Asked, draw: Random) -> Asked:
         """The same tokens asked by somebody else."""

@@ -104,6 +104,8 @@ class _Run:
                     while time.monotonic() < deadline and not self.failures and not self.stage.dying:
                         actor.turn()
                         self.turns[actor.name] += 1
+                        if actor.rests:
+                            time.sleep(actor.rests)
                 except Killed:
                     pass
                 if self.stage.dying:

@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 from hitproof.engine.soak.journal import Journal
 from hitproof.engine.soak.killed import Killed, Over
 
-__all__ = ["Ending", "Failure", "Scheduler", "Turns"]
+__all__ = ["Ending", "Failure", "Scheduler", "Turns", "failure_of"]
 
 _STRETCH = (20, 2000)
 """Least and most steps for which the odds of the actors stay as they are."""
@@ -56,6 +56,11 @@ class Failure:
     whose: str
     error: str
     trace: str = field(default="", compare=False)
+
+
+def failure_of(whose: str, error: Exception, step: int) -> Failure:
+    """An error as the failure that a run of so many steps ends in."""
+    return Failure(step, whose, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +189,7 @@ class Scheduler:
                 self._hand_to(following)
 
     def _fail(self, whose: str, error: Exception, step: int) -> None:
-        said = f"{type(error).__name__}: {error}"
-        self._ending = Ending("failed", Failure(step, whose, said, "".join(traceback.format_exception(error))))
+        self._ending = Ending("failed", failure_of(whose, error, step))
 
     def _hand_to(self, seat: _Seat) -> None:
         self._running = seat

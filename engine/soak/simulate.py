@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,13 +17,15 @@ from hitproof.engine.soak.disk import SimulatedDisk
 from hitproof.engine.soak.disk_faults import DISK_RATES
 from hitproof.engine.soak.journal import Journal
 from hitproof.engine.soak.killed import Killed
-from hitproof.engine.soak.scheduler import Failure, Scheduler, Turns
+from hitproof.engine.soak.scheduler import Failure, Scheduler, Turns, failure_of
 from hitproof.spec.errors import StoreError
 
 __all__ = ["Machine", "Player", "SetUp", "Simulated", "Surroundings", "shortest", "simulate"]
 
 AUDITED = 1000
 """Steps from one audit to the next."""
+BUDGET = 2_000_000
+"""Steps that a search for the shortest prefix may take in all."""
 _LIFE = (6, 14)
 """Least and greatest power of two of the steps of a life, so that there are short ones and long ones."""
 _DISK_LIFE = (0, 9)
@@ -135,32 +136,41 @@ def simulate(
 
 
 def shortest(
-    set_up: SetUp, found: Simulated, *, rates: Mapping[str, float] = DISK_RATES, every: int = AUDITED
+    set_up: SetUp,
+    found: Simulated,
+    *,
+    rates: Mapping[str, float] = DISK_RATES,
+    every: int = AUDITED,
+    budget: int = BUDGET,
 ) -> Simulated:
     """The shortest prefix of a failed run that is found to fail too; `simulate` with its steps plays it again.
 
-    A failure of a step or of an audit is played once more, with an audit after each step since the last one that found
-    nothing. One that only the end of the run shows is sought by halves, each prefix being ended there.
+    What an actor or an audit found is played once more, with an audit after each step since the last one that found
+    nothing. Then shorter and shorter prefixes are tried, in strides that double, and the last stride is halved until a
+    prefix fails and the one with a step less does not. A much shorter prefix may fail as well without being met.
 
     Args:
         set_up: Builds the machine.
         found: A run that failed.
         rates: As they were.
         every: As it was.
+        budget: Steps after which the search ends with what it has.
     """
-    failure = found.failure
-    if failure is None:
+    if found.failure is None:
         return found
-    if failure.whose != "finish":
-        return simulate(set_up, found.seed, failure.step, rates=rates, every=every, closely=found.audited + 1)
-    good, bad, best = 0, failure.step, found
-    while bad - good > 1:
-        middle = (good + bad) // 2
+    best, bad = found, found.failure.step
+    if found.failure.whose != "finish":
+        best = simulate(set_up, found.seed, bad, rates=rates, every=every, closely=found.audited + 1)
+        bad = bad if best.failure is None else best.failure.step
+    good, stride, spent = 0, 1, bad
+    while bad - good > 1 and spent < budget:
+        middle = bad - stride if good == 0 and bad > stride else (good + bad) // 2
         tried = simulate(set_up, found.seed, middle, rates=rates, every=every)
+        spent += middle
         if tried.failure is None:
             good = middle
         else:
-            bad, best = min(middle, tried.failure.step), tried
+            best, bad, stride = tried, min(middle, tried.failure.step), 2 * stride
     return best
 
 
@@ -201,7 +211,7 @@ class _Run:
                 if ending.how == "killed":
                     self._restart()
         except Exception as error:
-            failure = self._failed("restart", error)
+            failure = failure_of("restart", error, self._journal.steps)
         if failure is None:
             failure = self._finish()
         faults: Counter[str] = self._disk.faults.count
@@ -283,12 +293,8 @@ class _Run:
         try:
             self._machine.finish()
         except Exception as error:
-            return self._failed("finish", error)
+            return failure_of("finish", error, self._steps)
         return None
-
-    def _failed(self, whose: str, error: Exception) -> Failure:
-        said = f"{type(error).__name__}: {error}"
-        return Failure(self._journal.steps, whose, said, "".join(traceback.format_exception(error)))
 
 
 @contextmanager

@@ -27,10 +27,11 @@ class SimulatedStage(Stage):
         given.disk.faults.listen(self.told)
         self.players: Sequence[Actor] = cast(self)
 
-    def kill(self) -> None:
+    def kill(self) -> str:
         """The process ends at once; what the disk keeps is the run's to decide."""
         self.ledger.inject("killed_process")
         self._kill()
+        return "the process is killed"
 
     def audit(self) -> None:
         """What is true between any two steps, with others under way."""

@@ -30,13 +30,13 @@ from hitproof.engine.store.files import Files
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.profiles import load_profile
 from hitproof.rules.resolve import load_rulebook
-from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.rows import has_rows, pool_shape, rows_of
 from hitproof.spec.rulebook import Rulebook
 
 __all__ = ["RATES", "Settings", "Stage"]
 
-_HOST_PROMPTS, _DISK_PROMPTS = 10, 40
+_HOST_PROMPTS, _DISK_PROMPTS = 30, 80
 
 RATES: Mapping[str, float] = {
     "bit_flip": 3.0,
@@ -81,7 +81,7 @@ class Settings:
     faults: frozenset[str] = frozenset(KINDS)
     prompts: float = 20.0
     talks: int = 40
-    longest: int = 320
+    longest: int = 288
     strict: bool = True
     rulebook: Rulebook | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -271,12 +271,19 @@ def blocks_for(bound: BoundRulebook, longest: int, prompts: float) -> dict[str, 
     for group in bound.groups:
         if has_rows(group):
             each = pool_shape(group, 1).blocks_for(rows_of(group, 0, longest)) + 1
-            blocks[group.id] = max(4, round(prompts * each))
+            blocks[group.id] = max(4, round(prompts * each * _kept(group)))
     return blocks
 
 
 def bytes_of(memory: PlainMemory, bound: BoundRulebook, length: int) -> int:
     """Bytes of a prompt of so many tokens in all groups."""
     return sum(
-        memory.shape(group.id).payload_bytes(rows_of(group, 0, length)) for group in bound.groups if has_rows(group)
+        memory.shape(group.id).payload_bytes(rows_of(group, 0, length)) * _kept(group)
+        for group in bound.groups
+        if has_rows(group)
     )
+
+
+def _kept(group: BoundGroup) -> int:
+    """Segments of a prompt that are kept: a state at each of some boundaries, else one."""
+    return 3 if "state_bytes" in group.constants else 1

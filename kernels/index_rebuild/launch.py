@@ -10,6 +10,7 @@ import torch
 
 from hitproof.kernels.blocks import Geometry, Pool
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
+from hitproof.kernels.index_rebuild import choosing
 from hitproof.kernels.index_rebuild.reference import TokenIndexer, require_token_keys
 from hitproof.kernels.launching import launch
 from hitproof.kernels.numbers import CODES, V32_INDEX_ROW, RowFormat, plain_row
@@ -23,8 +24,9 @@ from hitproof.spec.errors import TensorError
 
 __all__ = [
     "CONFIGS",
-    "TURN_CONFIGS",
     "Making",
+    "NATIVE_CONFIGS",
+    "TURN_CONFIGS",
     "enqueue",
     "prepare",
     "specs",
@@ -34,11 +36,17 @@ __all__ = [
 ]
 
 CONFIGS = {
-    DEFAULT: Config({"BLOCK_T": 32, "BLOCK_X": 64}, warps=4, stages=2),
-    "sm90": Config({"BLOCK_T": 64, "BLOCK_X": 64}, warps=8, stages=3),
-    "sm100": Config({"BLOCK_T": 64, "BLOCK_X": 64}, warps=8, stages=3),
+    DEFAULT: Config({"BLOCK_T": 64, "BLOCK_X": 16}, warps=8, stages=2),
     INTERPRET: Config({"BLOCK_T": 64, "BLOCK_X": 128}),
 }
+NATIVE_CONFIGS = {
+    DEFAULT: Config({"BLOCK_T": 32, "BLOCK_X": 64}, warps=8, stages=2),
+    "sm90": Config({"BLOCK_T": 64, "BLOCK_X": 32}, warps=8, stages=3),
+    "sm100": Config({"BLOCK_T": 64, "BLOCK_X": 32}, warps=8, stages=3),
+    "gfx942": Config({"BLOCK_T": 64, "BLOCK_X": 32}, warps=8, stages=2),
+    "gfx950": Config({"BLOCK_T": 64, "BLOCK_X": 32}, warps=8, stages=2),
+}
+"""Where inputs and weights are of one 16-bit type and matrix units multiply them."""
 TURN_CONFIGS = {DEFAULT: Config({"BLOCK_T": 16}, warps=4), INTERPRET: Config({"BLOCK_T": 64})}
 _NARROW = {torch.bfloat16: CODES["bf16"], torch.float16: CODES["fp16"], torch.float32: None}
 _SCRATCH_ROWS = 64
@@ -128,8 +136,9 @@ def enqueue(makings: tuple[Making, ...]) -> None:
     from hitproof.kernels.index_rebuild.kernel import keys_kernel, turn_kernel
 
     for making in makings:
-        turns = making.kernel == "turn_kernel"
-        kernel, configs = (turn_kernel, TURN_CONFIGS) if turns else (keys_kernel, CONFIGS)
+        kernel, configs = keys_kernel, NATIVE_CONFIGS if making.constants.get("NATIVE") else CONFIGS
+        if making.kernel == "turn_kernel":
+            kernel, configs = turn_kernel, TURN_CONFIGS
         tile = config_for(configs, making.arguments[0].device).tiles["BLOCK_T"]
         launch(kernel, (-(-making.rows // tile),), configs, *making.arguments, **making.constants)
 
@@ -254,7 +263,7 @@ def _readable(tensor: torch.Tensor | None, device: torch.device) -> torch.Tensor
 
 
 def specs() -> list[CompileSpec]:
-    """DeepSeek-V3.2's keys in eight bits from bf16 inputs, and keys turned by the Walsh-Hadamard matrix."""
+    """DeepSeek-V3.2's keys in eight bits, keys turned by the Walsh-Hadamard matrix, and the self-check's kernels."""
     from hitproof.kernels.index_rebuild.kernel import keys_kernel, turn_kernel
 
     form, size = V32_INDEX_ROW, V32_INDEX_ROW.values
@@ -271,7 +280,7 @@ def specs() -> list[CompileSpec]:
     turning = {"SIZE": size, "WIDTH": size, "TURNED": 1, "STEPS": 7, **written}
     turned = {"keys": "*fp32", **placed, "count": "i32", "root": "fp32"}
     return [
-        CompileSpec(keys_kernel, "V3.2 keys, bf16 inputs and weights", types, native, CONFIGS, aligned),
+        CompileSpec(keys_kernel, "V3.2 keys, bf16 inputs and weights", types, native, NATIVE_CONFIGS, aligned),
         CompileSpec(
             keys_kernel,
             "V3.2 keys, bf16 inputs at odd bytes, fp32 weights",
@@ -281,4 +290,5 @@ def specs() -> list[CompileSpec]:
             ("weight",),
         ),
         CompileSpec(turn_kernel, "V4 keys turned", turned, turning, TURN_CONFIGS, ("keys", "target", "to_block")),
+        *choosing.specs(),
     ]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
+from hitproof.kernels.index_rebuild import choosing
+from hitproof.kernels.registry import pick
 from hitproof.spec.errors import TensorError
 
 __all__ = ["SelfCheck", "index_scores", "self_check", "stable_top_k"]
@@ -85,18 +87,22 @@ def self_check(
     head_weights: torch.Tensor,
     count: int,
     visible: torch.Tensor,
+    backend: str = "torch",
 ) -> SelfCheck:
     """Compare what two sets of keys choose for some queries.
 
     Args:
         fresh, stored: `[..., N, D]`, keys as computed and as read back.
         queries, head_weights, count, visible: As in `index_scores` and `stable_top_k`.
+        backend: Which implementation scores and chooses.
 
     Returns:
         Scores and choices compared; equal keys give an error of 0 and an agreement of 1.
     """
-    scores = [index_scores(queries, keys, head_weights) for keys in (fresh, stored)]
-    chosen = [stable_top_k(score, count, visible) for score in scores]
+    score_of = pick(backend, index_scores, choosing.index_scores)
+    choice_of = pick(backend, stable_top_k, choosing.stable_top_k)
+    scores = [score_of(queries, keys, head_weights) for keys in (fresh, stored)]
+    chosen = [choice_of(score, count, visible) for score in scores]
     spread = float(scores[0].std(correction=0)) if scores[0].numel() else 0.0
     error = float((scores[0] - scores[1]).abs().max()) if scores[0].numel() else 0.0
     both = (chosen[0].unsqueeze(-1) == chosen[1].unsqueeze(-2)).any(dim=-1) & (chosen[0] != NONE)

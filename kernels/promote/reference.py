@@ -8,6 +8,7 @@ import torch
 
 from hitproof.kernels.blocks import Pool, block_slices, read_table
 from hitproof.kernels.checksum import partial
+from hitproof.kernels.checksum.reference import MASK
 from hitproof.spec.errors import TensorError
 
 __all__ = ["Manifest", "fits", "promote"]
@@ -50,7 +51,7 @@ def promote(
         heads: Heads of the whole segment.
 
     Returns:
-        The share of the fingerprint's sum, of the bytes as they were written.
+        The share of the fingerprint's sum, below 2**64, of the bytes as they were written.
 
     Raises:
         TensorError: The two do not fit each other, or a table does not fit. Nothing is written.
@@ -64,7 +65,7 @@ def promote(
         # What stands in the block now is what counts, and it is still in the processor's cache.
         rows = write[block, inside].reshape(-1, ours.heads, ours.cell_bytes)
         total += partial(rows, there.start, head, heads)
-    return total
+    return total & MASK
 
 
 def fits(

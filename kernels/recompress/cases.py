@@ -56,14 +56,14 @@ def _entries() -> list[CompileSpec]:
     types = {**_SOURCE, **_STATE, **_TARGET, "entry": "i64", "bias": "*fp32", "gain": "*fp32", "eps": "fp32"}
     types |= {"cosines": "*fp32", "sines": "*fp32"}
     cases = (
-        ("V4 entries of ratio 4", 4, V4_ROW, {"CODE": 0, "ALIGNED": 1, "STATE": 0, "STATE_ALIGNED": 0, "UNIT": 4}),
-        ("V4 entries of ratio 128", 128, V4_ROW, {"CODE": 0, "ALIGNED": 1, "STATE": 0, "STATE_ALIGNED": 0, "UNIT": 4}),
-        ("V4 entries behind a state", 4, V4_ROW, {"CODE": 0, "ALIGNED": 1, "STATE": 1, "STATE_ALIGNED": 1, "UNIT": 4}),
+        ("V4 entries of ratio 4", 4, V4_ROW, {"READ": (0, True, False, False), "UNIT": 4}),
+        ("V4 entries of ratio 128", 128, V4_ROW, {"READ": (0, True, False, False), "UNIT": 4}),
+        ("V4 entries behind a state", 4, V4_ROW, {"READ": (0, True, True, True), "UNIT": 4}),
         (
             "bf16 at odd bytes",
             4,
             plain_row("bf16", 512),
-            {"CODE": 1, "ALIGNED": 0, "STATE": 1, "STATE_ALIGNED": 0, "UNIT": 1},
+            {"READ": (1, False, True, False), "UNIT": 1},
         ),
     )
     return [
@@ -73,7 +73,7 @@ def _entries() -> list[CompileSpec]:
             types,
             {**_PLACES, **how, **entry_meaning(_compressor(ratio), form)},
             ENTRIES,
-            _ALIGNED if how["ALIGNED"] else (),
+            _ALIGNED if how["UNIT"] == 4 else (),
         )
         for name, ratio, form, how in cases
     ]
@@ -83,8 +83,8 @@ def _states() -> list[CompileSpec]:
     from hitproof.kernels.recompress.kernel import state_kernel
 
     types = {**_SOURCE, **_STATE, **_TARGET, "token": "i64", "live": "i32", "bias": "*fp32", "width": "i32"}
-    even = {"CODE": 0, "ALIGNED": 1, "STATE": 0, "STATE_ALIGNED": 0, "RATIO": 4, "UNIT": 4}
-    odd = {"CODE": 1, "ALIGNED": 0, "STATE": 1, "STATE_ALIGNED": 0, "RATIO": 128, "UNIT": 1}
+    even = {"READ": (0, True, False, False), "RATIO": 4, "UNIT": 4}
+    odd = {"READ": (1, False, True, False), "RATIO": 128, "UNIT": 1}
     return [
         CompileSpec(state_kernel, "V4 state of ratio 4", types, {**_PLACES, **even}, STATE, (*_ALIGNED, "width")),
         CompileSpec(state_kernel, "state of ratio 128 at odd bytes", types, {**_PLACES, **odd}, STATE),

@@ -29,37 +29,27 @@ def _located(table, blocks, row, wanted, by_block, by_row, ROWS: tl.constexpr):
 
 
 @triton.jit
-def _gated(
-    source,
-    at,
-    held,
-    from_value,
-    state,
-    state_at,
-    stored,
-    state_value,
-    bias,
-    place,
-    column,
-    there,
-    width,
-    CODE: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    STATE: tl.constexpr,
-    STATE_ALIGNED: tl.constexpr,
-):
-    """Values and scores [S, n] of rows that are kept, or stored in a state; scores of others are minus infinity."""
-    mask = held[:, None] & there[None, :]
-    value = load_numbers(source, at[:, None] + column * from_value, mask, CODE, ALIGNED)
-    gate = load_numbers(source, at[:, None] + (column + width) * from_value, mask, CODE, ALIGNED)
+def _gated(kept, stored, bias, place, column, there, width, READ: tl.constexpr):
+    """Values and scores [S, n] of rows that are kept, or stored in a state; scores of others are minus infinity.
+
+    `kept` and `stored`: first byte of block 0, where each row begins, which rows are there, and the step to the next
+    number. `READ`: the format of kept rows, whether they are aligned, whether there is a state, and whether that is.
+    """
+    CODE: tl.constexpr = READ[0]
+    ALIGNED: tl.constexpr = READ[1]
+    STATE: tl.constexpr = READ[2]
+    STATE_ALIGNED: tl.constexpr = READ[3]
+    mask = kept[2][:, None] & there[None, :]
+    at = kept[1][:, None] + column * kept[3]
+    value = load_numbers(kept[0], at, mask, CODE, ALIGNED)
+    gate = load_numbers(kept[0], at + width * kept[3], mask, CODE, ALIGNED)
     score = gate + tl.load(bias + place[:, None] * width + column, mask=mask, other=0.0)
     score = tl.where(mask, score, -float("inf"))
     if STATE:
-        mask = stored[:, None] & there[None, :]
-        earlier = load_numbers(state, state_at[:, None] + column * state_value, mask, 0, STATE_ALIGNED)
-        value = tl.where(mask, earlier, value)
-        earlier = load_numbers(state, state_at[:, None] + (column + width) * state_value, mask, 0, STATE_ALIGNED)
-        score = tl.where(mask, earlier, score)
+        mask = stored[2][:, None] & there[None, :]
+        at = stored[1][:, None] + column * stored[3]
+        value = tl.where(mask, load_numbers(stored[0], at, mask, 0, STATE_ALIGNED), value)
+        score = tl.where(mask, load_numbers(stored[0], at + width * stored[3], mask, 0, STATE_ALIGNED), score)
     return value, score
 
 
@@ -107,10 +97,7 @@ def entries_kernel(
     ROWS: tl.constexpr,
     SOURCE_ROWS: tl.constexpr,
     STATE_ROWS: tl.constexpr,
-    CODE: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    STATE: tl.constexpr,
-    STATE_ALIGNED: tl.constexpr,
+    READ: tl.constexpr,
     RATIO: tl.constexpr,
     OVERLAP: tl.constexpr,
     SIZE: tl.constexpr,
@@ -127,6 +114,7 @@ def entries_kernel(
     BLOCK_S: tl.constexpr,
 ):
     """Program i makes entry `entry` + i of all the rows that it reads: one window, or two with overlap."""
+    STATE: tl.constexpr = READ[2]
     WIDTH: tl.constexpr = SIZE * (1 + OVERLAP)
     SLOTS: tl.constexpr = RATIO * (1 + OVERLAP)
     number = tl.program_id(0).to(tl.int64)
@@ -143,113 +131,35 @@ def entries_kernel(
         slot = start + tl.arange(0, BLOCK_S)
         token = first + slot
         there = (slot < SLOTS) & (token >= 0)
-        at, held = _located(
-            source_table,
-            source_blocks,
-            source_first + token - source_token,
-            there & (token >= source_token),
-            from_block,
-            from_row,
-            SOURCE_ROWS,
-        )
-        state_at, stored = at, held
+        held = there & (token >= source_token)
+        begin = source_first + token - source_token
+        at, held = _located(source_table, source_blocks, begin, held, from_block, from_row, SOURCE_ROWS)
+        kept = (source, at, held, from_value)
+        stored = kept
         if STATE:
-            state_at, stored = _located(
-                state_table,
-                state_blocks,
-                token - state_token,
-                there & (token >= state_token) & (token < source_token),
-                state_block,
-                state_row,
-                STATE_ROWS,
-            )
+            held = there & (token >= state_token) & (token < source_token)
+            begin = token - state_token
+            at, held = _located(state_table, state_blocks, begin, held, state_block, state_row, STATE_ROWS)
+            stored = (state, at, held, state_value)
         # With overlap the window before lends its first series, the own one its second.
         shift = tl.where(slot >= RATIO, SIZE, 0).to(tl.int64)
         place = slot % RATIO
         column = still_column.to(tl.int64)[None, :] + shift[:, None]
-        value, score = _gated(
-            source,
-            at,
-            held,
-            from_value,
-            state,
-            state_at,
-            stored,
-            state_value,
-            bias,
-            place,
-            column,
-            still_there,
-            WIDTH,
-            CODE,
-            ALIGNED,
-            STATE,
-            STATE_ALIGNED,
-        )
+        value, score = _gated(kept, stored, bias, place, column, still_there, WIDTH, READ)
         still_peak, still_total, still = _pooled(value, score, still_peak, still_total, still)
         if PAIRS > 1:
             column = left_column.to(tl.int64)[None, :] + shift[:, None]
-            value, score = _gated(
-                source,
-                at,
-                held,
-                from_value,
-                state,
-                state_at,
-                stored,
-                state_value,
-                bias,
-                place,
-                column,
-                pair_there,
-                WIDTH,
-                CODE,
-                ALIGNED,
-                STATE,
-                STATE_ALIGNED,
-            )
+            value, score = _gated(kept, stored, bias, place, column, pair_there, WIDTH, READ)
             left_peak, left_total, left = _pooled(value, score, left_peak, left_total, left)
             column = right_column.to(tl.int64)[None, :] + shift[:, None]
-            value, score = _gated(
-                source,
-                at,
-                held,
-                from_value,
-                state,
-                state_at,
-                stored,
-                state_value,
-                bias,
-                place,
-                column,
-                pair_there,
-                WIDTH,
-                CODE,
-                ALIGNED,
-                STATE,
-                STATE_ALIGNED,
-            )
+            value, score = _gated(kept, stored, bias, place, column, pair_there, WIDTH, READ)
             right_peak, right_total, right = _pooled(value, score, right_peak, right_total, right)
     # Lanes beyond the row have no weight at all.
     still = (still / tl.where(still_there, still_total, 1.0))[None, :]
     left = (left / tl.where(pair_there, left_total, 1.0))[None, :]
     right = (right / tl.where(pair_there, right_total, 1.0))[None, :]
-    still, left, right = sets_scaled(
-        still,
-        still_column,
-        still_there,
-        left,
-        left_column,
-        right,
-        right_column,
-        pair_there,
-        gain,
-        eps,
-        COVERS,
-        GAIN,
-        0,
-        0,
-    )
+    columns, there = (still_column, left_column, right_column), (still_there, pair_there, pair_there)
+    still, left, right = sets_scaled((still, left, right), columns, there, gain, eps, COVERS, GAIN, False, 0)
     own = number + tl.zeros([1], tl.int64)
     live = own >= 0
     if PAIRS > 1:
@@ -305,57 +215,28 @@ def state_kernel(
     ROWS: tl.constexpr,
     SOURCE_ROWS: tl.constexpr,
     STATE_ROWS: tl.constexpr,
-    CODE: tl.constexpr,
-    ALIGNED: tl.constexpr,
-    STATE: tl.constexpr,
-    STATE_ALIGNED: tl.constexpr,
+    READ: tl.constexpr,
     RATIO: tl.constexpr,
     UNIT: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
     """Program (i, d) writes row i of a state: its values, and its scores, of the columns [d * BLOCK_D, ...)."""
+    STATE: tl.constexpr = READ[2]
     own = tl.program_id(0).to(tl.int64) + tl.zeros([1], tl.int64)
     column = tl.program_id(1).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)
     there = column < width
-    at, held = _located(
-        source_table,
-        source_blocks,
-        source_first + token + own - source_token,
-        (own < live) & (token + own >= source_token),
-        from_block,
-        from_row,
-        SOURCE_ROWS,
-    )
-    state_at, stored = at, held
+    token += own
+    held = (own < live) & (token >= source_token)
+    begin = source_first + token - source_token
+    at, held = _located(source_table, source_blocks, begin, held, from_block, from_row, SOURCE_ROWS)
+    kept = (source, at, held, from_value)
+    stored = kept
     if STATE:
-        state_at, stored = _located(
-            state_table,
-            state_blocks,
-            token + own - state_token,
-            (own < live) & (token + own >= state_token) & (token + own < source_token),
-            state_block,
-            state_row,
-            STATE_ROWS,
-        )
-    value, score = _gated(
-        source,
-        at,
-        held,
-        from_value,
-        state,
-        state_at,
-        stored,
-        state_value,
-        bias,
-        (token + own) % RATIO,
-        column[None, :],
-        there,
-        width,
-        CODE,
-        ALIGNED,
-        STATE,
-        STATE_ALIGNED,
-    )
+        held = (own < live) & (token >= state_token) & (token < source_token)
+        begin = token - state_token
+        at, held = _located(state_table, state_blocks, begin, held, state_block, state_row, STATE_ROWS)
+        stored = (state, at, held, state_value)
+    value, score = _gated(kept, stored, bias, token % RATIO, column[None, :], there, width, READ)
     at, written = _located(target_table, target_blocks, row + own, own >= 0, to_block, to_row, ROWS)
     mask = written[:, None] & there[None, :]
     place = target + at[:, None] + column[None, :] * to_value

@@ -308,10 +308,7 @@ def _places(target: Held, layer: int, rows: _Rows, state: StoredState | None, co
         "ROWS": target.layers[layer].geometry.rows,
         "SOURCE_ROWS": rows.rows,
         "STATE_ROWS": 1 if state is None else state.pool.geometry.rows,
-        "CODE": rows.reading.code,
-        "ALIGNED": int(rows.reading.aligned),
-        "STATE": int(state is not None),
-        "STATE_ALIGNED": int(aligned),
+        "READ": (rows.reading.code, rows.reading.aligned, state is not None, aligned),
     }
 
 

@@ -114,43 +114,20 @@ def fill_kernel(
         left += tl.load(bias + line + left_column, mask=pair_there, other=0.0).to(tl.float32)[None, :]
         right += tl.load(bias + line + right_column, mask=pair_there, other=0.0).to(tl.float32)[None, :]
     still, left, right = rounded(still, CODE), rounded(left, CODE), rounded(right, CODE)
+    there = (still_there, pair_there, pair_there)
     if HEAD_NORM == 1:
+        columns = (still_column, left_column, right_column)
         still, left, right = sets_scaled(
-            still,
-            still_column,
-            still_there,
-            left,
-            left_column,
-            right,
-            right_column,
-            pair_there,
-            head_gain,
-            head_eps,
-            COVERS,
-            HEAD_GAIN,
-            HEAD_ROUNDS,
-            CODE,
+            (still, left, right), columns, there, head_gain, head_eps, COVERS, HEAD_GAIN, HEAD_ROUNDS, CODE
         )
     if PAIRS > 1:
         pair = tl.arange(0, PAIRS)
         left, right = turned(left, right, cosines, sines, token, live, pair, pair_there, TURNING // 2, CODE)
         left_column, right_column, pair_there = pair_columns(SIZE, TURNING, TRAILING, WRITE_APART, PAIRS)
     if HEAD_NORM == 2:
+        columns = (still_column, left_column, right_column)
         still, left, right = sets_scaled(
-            still,
-            still_column,
-            still_there,
-            left,
-            left_column,
-            right,
-            right_column,
-            pair_there,
-            head_gain,
-            head_eps,
-            COVERS,
-            HEAD_GAIN,
-            HEAD_ROUNDS,
-            CODE,
+            (still, left, right), columns, there, head_gain, head_eps, COVERS, HEAD_GAIN, HEAD_ROUNDS, CODE
         )
     own_row = target_first + token
     place = tl.load(target_table + own_row // ROWS, mask=live, other=0)

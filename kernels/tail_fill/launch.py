@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
-from hitproof.kernels.launching import launch
 from hitproof.kernels.norms import Linear, Norm
 from hitproof.kernels.numbers import CODES, RowFormat, dtype_of, plain_row
 from hitproof.kernels.rotary import Rotary, frequencies, turns
@@ -22,36 +21,43 @@ from hitproof.kernels.row_constants import (
     unit_for,
 )
 from hitproof.kernels.spans import Span, located
+from hitproof.kernels.steps import Step
 from hitproof.kernels.tail_fill.projection import CachePath
 from hitproof.kernels.tail_fill.reference import Filled, LayerRows, require_fill
 from hitproof.kernels.window_roll.launch import LEAVE, Moves
 from hitproof.kernels.window_roll.launch import enqueue as enqueue_moves
 
-__all__ = ["CONFIGS", "Filling", "Making", "enqueue", "prepare", "specs", "tail_fill"]
+__all__ = [
+    "Filling",
+    "LONG",
+    "LONG_FP32",
+    "SHORT",
+    "SHORT_FP32",
+    "configs_for",
+    "enqueue",
+    "prepare",
+    "specs",
+    "tail_fill",
+]
 
-CONFIGS = {
-    DEFAULT: Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=4, stages=2),
-    "sm90": Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=8, stages=3),
-    "sm100": Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=8, stages=3),
-    INTERPRET: Config({"BLOCK_T": 16, "BLOCK_N": 128}),
+_INTERPRETED = Config({"BLOCK_T": 16, "BLOCK_N": 128})
+_EIGHT_WARPS = Config({"BLOCK_T": 16, "BLOCK_N": 32}, warps=8)
+_DEEP = Config({"BLOCK_T": 16, "BLOCK_N": 64}, warps=8, stages=3)
+_TWO_WARPS = Config({"BLOCK_T": 16, "BLOCK_N": 32}, warps=2)
+_FEW_ROWS = Config({"BLOCK_T": 4, "BLOCK_N": 16}, warps=4, stages=1)
+SHORT = {DEFAULT: _EIGHT_WARPS, "sm90": _DEEP, "sm100": _DEEP, INTERPRET: _INTERPRETED}
+"""16-bit inputs, rows of up to 256 numbers a head."""
+LONG = {DEFAULT: _EIGHT_WARPS, "gfx942": _TWO_WARPS, "gfx950": _TWO_WARPS, INTERPRET: _INTERPRETED}
+"""16-bit inputs, longer rows."""
+SHORT_FP32 = {DEFAULT: _EIGHT_WARPS, INTERPRET: _INTERPRETED}
+"""float32 inputs, rows of up to 256 numbers a head."""
+LONG_FP32 = {
+    DEFAULT: Config({"BLOCK_T": 16, "BLOCK_N": 16}, warps=8),
+    "gfx942": _FEW_ROWS,
+    "gfx950": _FEW_ROWS,
+    INTERPRET: _INTERPRETED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Making:
-    """One launch that makes rows: all its tensors are on the device, in the kernel's order.
-
-    Args:
-        rows: Tokens to be made (T).
-        heads: H.
-        arguments: Run-time arguments.
-        constants: Compile-time arguments.
-    """
-
-    rows: int
-    heads: int
-    arguments: tuple[Any, ...]
-    constants: dict[str, Any]
+"""float32 inputs, longer rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,12 @@ class Filling:
 
     Args:
         moves: Held rows of keys, and of values; what is left of the copy's blocks is zeroed.
-        makings: Missing rows of keys, and of values.
+        steps: Missing rows of keys, and of values.
         filled: What will have been written.
     """
 
     moves: tuple[Moves, ...]
-    makings: tuple[Making, ...]
+    steps: tuple[Step, ...]
     filled: Filled
 
 
@@ -94,13 +100,10 @@ def tail_fill(
 
 def enqueue(filling: Filling) -> None:
     """Launch what was prepared; neither allocates nor waits, so that it can be captured in a graph."""
-    from hitproof.kernels.tail_fill.kernel import fill_kernel
-
     for moves in filling.moves:
         enqueue_moves(moves, None)
-    for making in filling.makings:
-        tile = config_for(CONFIGS, making.arguments[0].device).tiles["BLOCK_T"]
-        launch(fill_kernel, (-(-making.rows // tile), making.heads), CONFIGS, *making.arguments, **making.constants)
+    for step in filling.steps:
+        step.enqueue()
 
 
 def prepare(held: LayerRows, inputs: Span, input_form: RowFormat, path: CachePath, into: LayerRows) -> Filling:
@@ -113,15 +116,15 @@ def prepare(held: LayerRows, inputs: Span, input_form: RowFormat, path: CachePat
     first, to, end = into.key.start, into.key.end, held.key.end
     heads, missing = path.heads, to - end
     wanted = _Rows(path.key, path.key_norm, path.rotary, path.norm_after_rotary)
-    makings = [_making(inputs, input_form, path, wanted, into.key, into.key_form, end)]
+    steps = [_making(inputs, input_form, path, wanted, into.key, into.key_form, end)]
     moves = [_moves(held.key, into.key)]
     size = into.key_form.cell_bytes
     if held.value and into.value and into.value_form and path.value:
         wanted = _Rows(path.value, path.value_norm, None, False)
-        makings.append(_making(inputs, input_form, path, wanted, into.value, into.value_form, end))
+        steps.append(_making(inputs, input_form, path, wanted, into.value, into.value_form, end))
         moves.append(_moves(held.value, into.value))
         size += into.value_form.cell_bytes
-    return Filling(tuple(moves), tuple(makings), Filled(first, to, missing, (to - first) * heads * size))
+    return Filling(tuple(moves), tuple(steps), Filled(first, to, missing, (to - first) * heads * size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +149,10 @@ def _moves(held: Span, into: Span) -> Moves:
 
 def _making(
     inputs: Span, input_form: RowFormat, path: CachePath, rows: _Rows, into: Span, form: RowFormat, first: int
-) -> Making:
+) -> Step:
     """The launch that writes the rows of the tokens [first, into.end)."""
+    from hitproof.kernels.tail_fill.kernel import fill_kernel
+
     device = into.pool.buffer.device
     reading, kind = reading_of(inputs.pool, input_form), dtype_of(input_form.parts[0].dtype)
     steps = cell_steps(into.pool, form)
@@ -188,7 +193,16 @@ def _making(
         "UNIT": unit_for(start, steps, form),
         **_meaning(input_form, path.input_norm, rows, form),
     }
-    return Making(into.end - first, path.heads, arguments, constants)
+    configs = configs_for(form.values, input_form)
+    grid = (-(-(into.end - first) // config_for(configs, device).tiles["BLOCK_T"]), path.heads)
+    return Step(fill_kernel, grid, configs, arguments, constants)
+
+
+def configs_for(size: int, input_form: RowFormat) -> dict[str, Config]:
+    """The table of tiles for rows of so many numbers a head, from inputs of a format."""
+    if input_form.parts[0].dtype == "fp32":
+        return SHORT_FP32 if size <= 256 else LONG_FP32
+    return SHORT if size <= 256 else LONG
 
 
 def _meaning(input_form: RowFormat, before: Norm | None, rows: _Rows, form: RowFormat) -> dict[str, Any]:
@@ -232,13 +246,22 @@ def specs() -> list[CompileSpec]:
         ("latents of 576", latents, "bf16", 576, 1),
         ("values of 128, at odd bytes", values, "fp16", 128, 0),
         ("keys of 256, at odd bytes", keys, "fp32", 256, 0),
+        ("latents of 576, at odd bytes", latents, "fp32", 576, 0),
     )
     found = []
     for name, rows, dtype, size, even in cases:
         place = {"ROWS": 64, "SOURCE_ROWS": 64, "ALIGNED": even, "NATIVE": int(dtype != "fp32"), "UNIT": 4 * even or 1}
-        meaning = _meaning(plain_row(dtype, size), before, rows, plain_row(dtype, size))
+        form = plain_row(dtype, size)
+        meaning = _meaning(form, before, rows, form)
         typed = {**types, "weight": f"*{dtype}", "bias": f"*{dtype}"}
         found.append(
-            CompileSpec(fill_kernel, f"{name}, {dtype}", typed, place | meaning, CONFIGS, aligned if even else ())
+            CompileSpec(
+                fill_kernel,
+                f"{name}, {dtype}",
+                typed,
+                place | meaning,
+                configs_for(size, form),
+                aligned if even else (),
+            )
         )
     return found

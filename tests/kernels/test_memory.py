@@ -106,6 +106,20 @@ def test_fingerprint_is_that_of_the_repair(group: str, order: list[int], rows: i
     assert fingerprint(torch.cat(parts, dim=1)) == memory.fingerprint(extent)
 
 
+@pytest.mark.parametrize("group", sorted(SHAPES))
+def test_fingerprint_of_many_rows_has_no_seam(group: str) -> None:
+    """More words than are mixed at a time give what the plain memory measures, in one layer and in several."""
+    count, shape = 9000, SHAPES[group]
+    blocks = {other: shape.blocks_for(count) if other == group else 1 for other in SHAPES}
+    extent = Extent(group, tuple(reversed(range(blocks[group]))), count)
+    payload = bytes(place * 7 % 251 for place in range(shape.payload_bytes(count)))
+    found = []
+    for memory in (PlainMemory(small_model(), blocks), TorchMemory(small_model(), blocks)):
+        memory.write(extent, 0, payload)
+        found.append(memory.fingerprint(extent))
+    assert found[0] == found[1]
+
+
 @settings(max_examples=5)
 @given(st.sampled_from(sorted(SHAPES)), st.permutations(range(BLOCKS)), st.integers(0, BLOCKS), st.randoms())
 def test_kernel_measures_rows_where_they_lie(group: str, order: list[int], rows: int, random: Any) -> None:

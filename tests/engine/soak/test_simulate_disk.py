@@ -170,6 +170,8 @@ def test_a_store_that_does_not_wait_for_the_disk_is_found_out(work: Path, make: 
 
 def test_the_same_seed_gives_the_same_faults_and_answers(work: Path) -> None:
     """Twice over other folders: every fault, every answer."""
-    first, second = (lives(work / name, 7, OFTEN) for name in ("one", "two") if not (work / name).mkdir())
+    for name in ("one", "two"):
+        (work / name).mkdir()
+    first, second = lives(work / "one", 7, OFTEN), lives(work / "two", 7, OFTEN)
     assert first.told == second.told
     assert first.answers == second.answers

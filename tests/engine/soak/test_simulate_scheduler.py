@@ -18,10 +18,14 @@ from hitproof.engine.soak.scheduler import Ending, Scheduler
 
 @dataclass
 class Toy:
-    """An actor whose turn is a function."""
+    """An actor whose turn is a function of its name."""
 
     name: str
-    turn: Callable[[], str]
+    act: Callable[[str], object]
+
+    def turn(self) -> str:
+        """Calls the function."""
+        return str(self.act(self.name))
 
 
 def scheduler(
@@ -41,9 +45,9 @@ def counting(seed: int, limit: int, count: int = 4) -> tuple[str, Counter[str], 
         made.at("one")
         turns[name] += 1
         made.at("two")
-        return "done"
+        return name
 
-    ending = made.run([Toy(f"a{i}", lambda name=f"a{i}": turn(name)) for i in range(count)])
+    ending = made.run([Toy(f"a{i}", turn) for i in range(count)])
     assert journal.steps == limit
     return journal.digest, turns, ending
 
@@ -60,7 +64,12 @@ def test_a_prefix_is_a_prefix() -> None:
     for into, limit in zip(lines, (200, 500), strict=True):
         journal = Journal(into.append)
         made = Scheduler(Random(5), journal, limit, lambda: None, lambda: False)
-        made.run([Toy(name, lambda made=made: str(made.at("x"))) for name in "abc"])
+
+        def turn(name: str, made: Scheduler = made) -> str:
+            made.at("x")
+            return name
+
+        made.run([Toy(name, turn) for name in "abc"])
     assert lines[0] == lines[1][:200]
 
 
@@ -78,14 +87,14 @@ def test_one_runs_at_a_time_and_only_points_let_others_in() -> None:
         made, journal = scheduler(seed, 400)
         value = done = 0
 
-        def turn() -> str:
+        def turn(name: str) -> str:
             nonlocal value, done
             read = value
             if torn:
                 made.at("between")
             value = read + 1
             done += 1
-            return "added"
+            return name
 
         made.run([Toy(name, turn) for name in "abcd"])
         assert journal.steps == 400
@@ -101,10 +110,10 @@ def test_a_failure_stops_everybody_and_says_after_how_many_steps() -> None:
     def play(limit: int) -> Ending:
         made, journal = scheduler(9, limit)
 
-        def turn() -> str:
+        def turn(name: str) -> str:
             if journal.steps == 77:
                 raise ValueError("broken")
-            return "fine"
+            return name
 
         return made.run([Toy(name, turn) for name in "abc"])
 
@@ -126,7 +135,7 @@ def test_an_audit_that_finds_something_ends_the_run() -> None:
             raise ValueError("it does not add up")
 
     made, _ = scheduler(1, 1000, tick)
-    failure = made.run([Toy(name, lambda: "x") for name in "ab"]).failure
+    failure = made.run([Toy(name, str) for name in "ab"]).failure
     assert failure is not None
     assert (failure.step, failure.whose) == (50, "audit")
 
@@ -160,9 +169,9 @@ def test_a_kill_unwinds_everybody_before_the_run_returns(by_an_actor: bool) -> N
                 again.append(type(error))
             unwound.append(name)
             raise
-        return "fine"
+        return name
 
-    players: Sequence[Toy] = [Toy(name, lambda name=name: turn(name)) for name in "abc"]
+    players: Sequence[Toy] = [Toy(name, turn) for name in "abc"]
     before = threading.active_count()
     assert made.run(players) == Ending("killed")
     assert set(again) <= {Killed}
@@ -180,15 +189,32 @@ def test_who_waits_for_another_outside_of_the_points_is_told(monkeypatch: pytest
     made, _ = scheduler(2, 100_000)
     lock = threading.Lock()
 
-    def turn() -> str:
+    def turn(name: str) -> str:
         with lock:
             made.at("with the lock")
-        return "fine"
+        return name
 
     failure = made.run([Toy(name, turn) for name in "ab"]).failure
     assert failure is not None
     assert failure.error.startswith("stuck")
     assert "with lock" in failure.trace
+
+
+def test_at_the_end_everybody_ends_a_turn_without_others_coming_in_between() -> None:
+    """Nobody is unwound in the middle, so nothing is left half done."""
+    made, journal = scheduler(6, 500)
+    under_way: set[str] = set()
+
+    def turn(name: str) -> str:
+        under_way.add(name)
+        for point in ("one", "two", "three"):
+            made.at(point)
+        under_way.remove(name)
+        return name
+
+    assert made.run([Toy(name, turn) for name in "abcdef"]) == Ending("over")
+    assert journal.steps == 500
+    assert not under_way
 
 
 def test_a_point_outside_of_a_run_is_nothing() -> None:

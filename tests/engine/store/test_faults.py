@@ -204,7 +204,9 @@ def test_a_disk_that_cannot_be_read_is_told_from_a_torn_file(tmp_path: Path, wha
         put(store, "k", payload("k", 5000))
         disk.fail(what, errno.EIO)
         assert got(store, "k") == "unreadable"
+        assert store.facts("k") is None
         disk.fail("", 0)
+        assert store.facts("k") == facts()
         assert got(store, "k") == payload("k", 5000)
 
 

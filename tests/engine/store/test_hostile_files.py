@@ -137,7 +137,7 @@ class OneFile(Files):
 
 @pytest.mark.parametrize("secret", [None, SECRET], ids=["sealed", "authenticated"])
 def test_any_changed_byte_is_noticed(tmp_path: Path, secret: bytes | None) -> None:
-    """Each byte of a file is flipped in turn, and each beginning of it is tried; none of them can be read."""
+    """Each byte is flipped in turn, and each beginning is tried: none can be read, nor facts of a changed label."""
     with opened(tmp_path, secret=secret) as store:
         put(store, "k", b"payload", **dict.fromkeys(facts()))
         (entry,) = store.entries()
@@ -149,6 +149,11 @@ def test_any_changed_byte_is_noticed(tmp_path: Path, secret: bytes | None) -> No
         for disk.content in (whole[:i] + bytes([whole[i] ^ 0x10]) + whole[i + 1 :], whole[:i]):
             with pytest.raises(Unusable):
                 reader.read("k", reader.open(entry), None)
+            if i < len(whole) - len(b"payload") or len(disk.content) < len(whole):
+                with pytest.raises(Unusable):
+                    reader.facts("k", reader.open(entry))
+            else:
+                assert reader.facts("k", reader.open(entry)) == dict.fromkeys(facts())
 
 
 def test_a_file_under_another_name_is_not_taken_in(tmp_path: Path) -> None:
@@ -241,6 +246,7 @@ def test_where_a_key_is_set_its_code_is_needed(
         (tmp_path / "catalogue.sqlite").unlink()
     with opened(tmp_path, secret=reads) as store:
         assert got(store, "k") == (answer or payload("k"))
+        assert store.facts("k") == (None if answer else facts())
         assert len(files_of(tmp_path)) == 1
     with opened(tmp_path, secret=wrote) as store:
         assert got(store, "k") == payload("k")

@@ -36,13 +36,14 @@ def nothing(_: dict[str, Fact]) -> None:
 
 
 def served(tmp_path: Path, stored: BoundRulebook, *migrations: Migration, today: BoundRulebook | None = None) -> Any:
-    """What a store of today answers for a segment that was stored under another rulebook."""
+    """What a store of today answers for a segment of another rulebook; facts alone are served where the bytes are."""
     known = stored.group(GROUP).facts
     with opened(tmp_path, meaning=Meaning(stored)) as store:
         put_facts = {name: admit(known[name], value) for name, value in facts().items() if name in known}
         assert isinstance(store.put("k", GROUP, put_facts, b"payload"), Receipt)
     with opened(tmp_path, meaning=Meaning(today or bound_to("homogeneous"), migrations)) as store:
         answer = store.get("k")
+        assert store.facts("k") == (answer.facts if isinstance(answer, Found) else None)
         return answer.facts if isinstance(answer, Found) else answer
 
 

@@ -279,6 +279,8 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="closed"):
         store.get("k")
     with pytest.raises(UsageError, match="closed"):
+        store.facts("k")
+    with pytest.raises(UsageError, match="closed"):
         put(store, "k")
 
 
