@@ -13,12 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitproof.kernels.registry import INTERPRETER_SWITCH, require_package
 from hitproof.spec.errors import UsageError
 
-__all__ = ["Compiled", "TARGETS", "compile_all", "compile_one", "compiled_for"]
+if TYPE_CHECKING:
+    from hitproof.kernels.configs import CompileSpec
+
+__all__ = ["Compiled", "TARGETS", "compile_all", "compile_one", "compiled_for", "specs_of"]
 
 TARGETS = ("sm80", "sm90", "sm100", "gfx942", "gfx950")
 """Targets that every kernel is compiled for: NVIDIA A100, H100 and B200, AMD MI300X and MI350X."""
@@ -93,13 +96,18 @@ def compiled_for(target: str, repairs: Iterable[str]) -> list[Compiled]:
     """The same for one target in this process, which must not interpret."""
     found: list[Compiled] = []
     for repair in repairs:
-        for spec in import_module(f"hitproof.kernels.{repair}.launch").specs():
-            found.append(compile_one(repair, spec, target))
+        found += [compile_one(repair, spec, target) for spec in specs_of(repair)]
     return found
 
 
-def compile_one(repair: str, spec: Any, target: str) -> Compiled:
-    """Compile one case, a `CompileSpec`."""
+def specs_of(repair: str) -> list[CompileSpec]:
+    """The ways in which a repair's kernels are launched."""
+    found: list[CompileSpec] = import_module(f"hitproof.kernels.{repair}.launch").specs()
+    return found
+
+
+def compile_one(repair: str, spec: CompileSpec, target: str) -> Compiled:
+    """Compile one case, in a process that does not interpret."""
     triton: Any = import_module("triton")
     source: Any = import_module("triton.compiler").ASTSource
     from hitproof.kernels.configs import DEFAULT

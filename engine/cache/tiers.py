@@ -197,8 +197,8 @@ class Tiers:
             return
         earlier = self.on_disk.get(key)
         if earlier is not None and earlier is not slot:
-            # The file that it counted on was replaced by this segment's.
-            earlier.stored = None
+            # Its file was replaced by this segment's; who still holds it finds other bytes than were recorded, or equal
+            # ones.
             if not self.evict(earlier, at=False):
                 earlier.suspect = "purge: superseded"
         slot.stored = key

@@ -40,7 +40,7 @@ class Crowd:
     """
 
     seed: int
-    talks: int = 40
+    talks: int = 14
     longest: int = 288
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ROLLS, 0))
     _texts: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -79,8 +79,8 @@ class Settings:
     profile: str = "gemma-3-27b"
     verify: str = "use"
     faults: frozenset[str] = frozenset(KINDS)
-    prompts: float = 20.0
-    talks: int = 40
+    prompts: float = 24.0
+    talks: int = 14
     longest: int = 288
     strict: bool = True
     rulebook: Rulebook | None = None

@@ -204,13 +204,13 @@ def scores_kernel(
     n = tl.program_id(2).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     column = tl.arange(0, WIDTH)
     asked, there, wide = own < queries, n < keys, column < SIZE
-    lines = key + (batch * keys + n)[None, :] * SIZE + column[:, None]
-    stored = tl.load(lines, mask=wide[:, None] & there[None, :], other=0.0)
+    stored = tl.load(
+        key + (batch * keys + n)[None, :] * SIZE + column[:, None], mask=wide[:, None] & there[None, :], other=0.0
+    )
     total = tl.zeros([BLOCK_Q, BLOCK_N], tl.float32)
     for head in range(heads):
         at = (batch * queries + own) * heads + head
-        lines = query + at[:, None] * SIZE + column[None, :]
-        rows = tl.load(lines, mask=asked[:, None] & wide[None, :], other=0.0)
+        rows = tl.load(query + at[:, None] * SIZE + column[None, :], mask=asked[:, None] & wide[None, :], other=0.0)
         product = tl.dot(rows, stored, input_precision="ieee")
         by = tl.load(head_weight + at, mask=asked, other=0.0) * root
         total += tl.maximum(product, 0.0) * by[:, None]

@@ -273,8 +273,8 @@ def specs() -> list[CompileSpec]:
     types |= {"from_block": "i64", "from_row": "i64", "from_value": "i64", **placed, "count": "i32"}
     types |= {"weight": "*bf16", "bias": "*fp32", "gain": "*fp32", "shift": "*fp32", "eps": "fp32"}
     types |= {"cosines": "*fp32", "sines": "*fp32", "inputs": "i32"}
-    written = {"ROWS": 64, "FORM": form_constants(form), "UNIT": 4}
-    native = {"SOURCE_ROWS": 16, "ALIGNED": 1, "CODE": 1, "NATIVE": 1, "BIAS": 0}
+    written: dict[str, Any] = {"ROWS": 64, "FORM": form_constants(form), "UNIT": 4}
+    native: dict[str, Any] = {"SOURCE_ROWS": 16, "ALIGNED": 1, "CODE": 1, "NATIVE": 1, "BIAS": 0}
     native |= {**set_constants(size, Rotary(frequencies(64, 10000.0))), **written}
     aligned = ("source", "from_block", "from_row", "target", "to_block", "weight", "inputs")
     turning = {"SIZE": size, "WIDTH": size, "TURNED": 1, "STEPS": 7, **written}

@@ -7,8 +7,9 @@ import torch
 from hitproof.kernels.configs import CompileSpec
 from hitproof.kernels.norms import Norm
 from hitproof.kernels.numbers import V4_ROW, plain_row
-from hitproof.kernels.recompress.launch import ENTRIES, PROJECT, STATE, entry_meaning
+from hitproof.kernels.recompress.launch import ENTRIES, ENTRIES_ODD, STATE, entry_meaning
 from hitproof.kernels.recompress.reference import Compressor
+from hitproof.kernels.recompress.sources import PROJECT, PROJECT_FP32
 from hitproof.kernels.rotary import Rotary, frequencies
 
 __all__ = ["specs"]
@@ -72,7 +73,7 @@ def _entries() -> list[CompileSpec]:
             name,
             types,
             {**_PLACES, **how, **entry_meaning(_compressor(ratio), form)},
-            ENTRIES,
+            ENTRIES if how["UNIT"] == 4 else ENTRIES_ODD,
             _ALIGNED if how["UNIT"] == 4 else (),
         )
         for name, ratio, form, how in cases
@@ -110,7 +111,7 @@ def _projections() -> list[CompileSpec]:
             name,
             {**types, "weight": weight},
             {"SOURCE_ROWS": 16, "BIAS": 0, **how},
-            PROJECT,
+            PROJECT if how["NATIVE"] else PROJECT_FP32,
             aligned if how["ALIGNED"] else (),
         )
         for name, weight, how in cases

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from hitproof.kernels.blocks import read_table
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
-from hitproof.kernels.norms import Linear
-from hitproof.kernels.numbers import RowFormat, dtype_of
-from hitproof.kernels.recompress.inputs import LayerWeights, kept_from
+from hitproof.kernels.numbers import RowFormat
+from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.layers import StoredState, require_windows
 from hitproof.kernels.recompress.pages import state_format, state_rows
 from hitproof.kernels.recompress.reference import Compressor, live_rows
+from hitproof.kernels.recompress.sources import Rows, sources
 from hitproof.kernels.rotary import turns
 from hitproof.kernels.row_constants import (
-    Reading,
     cell_steps,
     covers,
     form_constants,
@@ -26,43 +24,34 @@ from hitproof.kernels.row_constants import (
     set_constants,
     unit_for,
 )
-from hitproof.kernels.run import Held, RepairFault
+from hitproof.kernels.run import Held
 from hitproof.kernels.steps import Step
 from hitproof.spec.errors import TensorError
 
 __all__ = [
     "ENTRIES",
-    "PROJECT",
+    "ENTRIES_ODD",
     "STATE",
     "entries_into",
     "entry_meaning",
     "prepare_entries",
     "prepare_state",
-    "scratch_size",
     "specs",
     "state_into",
 ]
 
-ENTRIES = {DEFAULT: Config({"BLOCK_S": 8}, warps=4, stages=3), INTERPRET: Config({"BLOCK_S": 128})}
-STATE = {DEFAULT: Config({"BLOCK_D": 512}, warps=4), INTERPRET: Config({"BLOCK_D": 2048})}
-PROJECT = {
-    DEFAULT: Config({"BLOCK_T": 64, "BLOCK_D": 64, "BLOCK_N": 64}, warps=4, stages=3),
-    INTERPRET: Config({"BLOCK_T": 128, "BLOCK_D": 256, "BLOCK_N": 512}),
+_INTERPRETED = Config({"BLOCK_S": 128})
+_ONE_SLOT = Config({"BLOCK_S": 1}, warps=4)
+ENTRIES = {DEFAULT: Config({"BLOCK_S": 8}, warps=4, stages=3), INTERPRET: _INTERPRETED}
+"""Kept rows, and a state where there is one, lie at multiples of their numbers' size."""
+ENTRIES_ODD = {
+    DEFAULT: Config({"BLOCK_S": 4}, warps=4),
+    "gfx942": _ONE_SLOT,
+    "gfx950": _ONE_SLOT,
+    INTERPRET: _INTERPRETED,
 }
-_WHOLE = 1 << 30
-"""Rows of a block that holds all rows of a projection."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Values and gates, or what they are projected from, of the tokens from `token` on, which is row `row`."""
-
-    reading: Reading
-    table: torch.Tensor
-    blocks: int
-    rows: int
-    row: int
-    token: int
+"""They lie at any byte."""
+STATE = {DEFAULT: Config({"BLOCK_D": 512}, warps=4), INTERPRET: Config({"BLOCK_D": 2048})}
 
 
 def entries_into(
@@ -80,7 +69,7 @@ def entries_into(
 
     Args:
         inputs, layer, weights, first, to, target, state: As there.
-        workspace: float32, of `scratch_size` numbers or more, for projections; made where left out.
+        workspace: float32, of `sources.scratch_size` numbers or more, for projections; made where left out.
 
     Raises:
         RepairFault, TensorError: As there, and for rows that these kernels do not know. Nothing is written.
@@ -102,11 +91,6 @@ def state_into(
     """The twin of `layers.state_into`; returns without waiting. Arguments and errors as in `entries_into`."""
     for step in prepare_state(inputs, layer, weights, length, target, state, workspace):
         step.enqueue()
-
-
-def scratch_size(weights: LayerWeights, tokens: int) -> int:
-    """Numbers of float32 that projections of so many tokens take; 0 where projections themselves are kept."""
-    return 2 * weights.compressor.width * tokens if weights.value is not None and weights.gate is not None else 0
 
 
 def prepare_entries(
@@ -131,7 +115,7 @@ def prepare_entries(
     if form.values != compressor.size:
         raise TensorError("the rows have another number of values", got=compressor.size, expected=form.values)
     writing = _writing(target, layer, count, form)
-    steps, rows = _sources(inputs, layer, weights, since, to, workspace)
+    steps, rows = sources(inputs, layer, weights, since, to, workspace)
     device = pool.buffer.device
     positions = torch.arange(first // ratio, to // ratio, dtype=torch.int64, device=device) * ratio
     cosines, sines = turns(positions, compressor.rotary)
@@ -152,7 +136,8 @@ def prepare_entries(
         **entry_meaning(compressor, form),
         "UNIT": unit_for(writing[0], cell_steps(pool, form), form),
     }
-    return [*steps, Step(entries_kernel, (count,), ENTRIES, arguments, constants)]
+    even = rows.reading.aligned and (state is None or constants["READ"][3])
+    return [*steps, Step(entries_kernel, (count,), ENTRIES if even else ENTRIES_ODD, arguments, constants)]
 
 
 def prepare_state(
@@ -172,7 +157,7 @@ def prepare_state(
     since = length - live if state is None else state.length
     count, form = state_rows(compressor), state_format(compressor)
     writing = _writing(target, layer, count, form)
-    steps, rows = _sources(inputs, layer, weights, since, length, workspace)
+    steps, rows = sources(inputs, layer, weights, since, length, workspace)
     device = target.layers[layer].buffer.device
     arguments = (
         *_source_arguments(rows),
@@ -191,75 +176,6 @@ def prepare_state(
     }
     grid = (count, -(-compressor.width // config_for(STATE, device).tiles["BLOCK_D"]))
     return [*steps, Step(state_kernel, grid, STATE, arguments, constants)]
-
-
-def _sources(
-    inputs: Held, layer: int, weights: LayerWeights, first: int, to: int, workspace: torch.Tensor | None
-) -> tuple[list[Step], _Rows]:
-    """Where values and gates of the tokens [first, to) are read, and what must run before that."""
-    pool, width = inputs.layers[layer], weights.compressor.width
-    row, reading = kept_from(inputs, first, to), reading_of(pool, inputs.form)
-    block, inside = divmod(row, pool.geometry.rows)
-    read_table(pool, inputs.table[block:], to - first, inside)
-    kept = _Rows(reading, inputs.table.to(pool.buffer.device), pool.blocks, pool.geometry.rows, row, first)
-    if weights.value is None or weights.gate is None:
-        if inputs.form.values != 2 * width:
-            raise RepairFault(
-                "failed", f"rows of {inputs.form.values} numbers are not {width} values and as many gates"
-            )
-        return [], kept
-    shapes = (tuple(weights.value.weight.shape), tuple(weights.gate.weight.shape))
-    if shapes != ((width, inputs.form.values),) * 2:
-        raise TensorError("inputs and projections do not fit", got=shapes, expected=(width, inputs.form.values))
-    needed = scratch_size(weights, to - first)
-    made = workspace
-    if made is None:
-        made = torch.empty(needed, dtype=torch.float32, device=pool.buffer.device)
-    if made.dtype != torch.float32 or made.numel() < needed or not made.is_contiguous():
-        raise TensorError("the workspace is too small", got=f"{made.dtype} {list(made.shape)}", expected=needed)
-    steps = [
-        _projecting(kept, inputs.form, linear, made, to - first, begin)
-        for linear, begin in ((weights.value, 0), (weights.gate, width))
-    ]
-    only = torch.zeros(1, dtype=torch.int64, device=pool.buffer.device)
-    whole = Reading(made.flatten().view(torch.uint8), (0, 2 * width, 1), 0, True)
-    return steps, _Rows(whole, only, 1, _WHOLE, 0, first)
-
-
-def _projecting(kept: _Rows, form: RowFormat, linear: Linear, made: torch.Tensor, count: int, begin: int) -> Step:
-    """The launch of one projection."""
-    from hitproof.kernels.recompress.kernel import project_kernel
-
-    width, size = linear.weight.shape
-    device = kept.reading.start.device
-    kind = dtype_of(form.parts[0].dtype)
-    # Products of 16-bit numbers are exact in float32; the interpreter has none of its own.
-    native = kept.reading.code != 0 and linear.weight.dtype == kind and device.type != "cpu"
-    bias = torch.empty(0, device=device) if linear.bias is None else linear.bias
-    arguments = (
-        kept.reading.start,
-        kept.table,
-        kept.blocks,
-        kept.row,
-        *kept.reading.steps,
-        made,
-        count,
-        linear.weight.to(kind if native else torch.float32).contiguous(),
-        bias.to(torch.float32),
-        size,
-        width,
-        begin,
-    )
-    constants = {
-        "SOURCE_ROWS": kept.rows,
-        "CODE": kept.reading.code,
-        "ALIGNED": int(kept.reading.aligned),
-        "NATIVE": int(native),
-        "BIAS": int(linear.bias is not None),
-    }
-    tiles = config_for(PROJECT, device).tiles
-    grid = (-(-count // tiles["BLOCK_T"]), -(-width // tiles["BLOCK_D"]))
-    return Step(project_kernel, grid, PROJECT, arguments, constants)
 
 
 def _writing(target: Held, layer: int, count: int, form: RowFormat) -> tuple[Any, ...]:
@@ -284,7 +200,7 @@ def _writing(target: Held, layer: int, count: int, form: RowFormat) -> tuple[Any
     return start, target.table.to(pool.buffer.device), pool.blocks, by_block, by_row, by_value
 
 
-def _source_arguments(rows: _Rows) -> tuple[Any, ...]:
+def _source_arguments(rows: Rows) -> tuple[Any, ...]:
     return rows.reading.start, rows.table, rows.blocks, rows.row, rows.token, *rows.reading.steps
 
 
@@ -301,7 +217,7 @@ def _state_arguments(state: StoredState | None, compressor: Compressor, device: 
     return reading.start, state.table.to(device), state.pool.blocks, token, *reading.steps
 
 
-def _places(target: Held, layer: int, rows: _Rows, state: StoredState | None, compressor: Compressor) -> dict[str, int]:
+def _places(target: Held, layer: int, rows: Rows, state: StoredState | None, compressor: Compressor) -> dict[str, int]:
     """Compile-time arguments that say how the blocks lie."""
     aligned = state is not None and reading_of(state.pool, state_format(compressor)).aligned
     return {

@@ -22,7 +22,7 @@ CONFIGS = {
     DEFAULT: Config({"ELEMENTS": 1024}, warps=4),
     "gfx942": Config({"ELEMENTS": 2048}, warps=4),
     "gfx950": Config({"ELEMENTS": 2048}, warps=4),
-    INTERPRET: Config({"ELEMENTS": 1 << 15}),
+    INTERPRET: Config({"ELEMENTS": 4096}),
 }
 _WIDEST = 128
 """Values of a program's rows where no scale asks for more."""

@@ -36,7 +36,9 @@ from hitproof.spec.errors import TensorError  # noqa: E402
 from tests.kernels.geometries import geometries  # noqa: E402
 from tests.kernels.interpreted import copies, filled, poisoned  # noqa: E402
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=25)
+# The interpreter divides by way of numpy, which warns of what becomes a NaN on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 
 
 @FEW
@@ -114,7 +116,7 @@ def awkward_values(count: int, heads: int, values: int, random: Any) -> torch.Te
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(st.data(), st.integers(1, 9), st.integers(1, 11), st.integers(0, 4), st.randoms(use_true_random=False))
 def test_requantize_is_its_twin(data: st.DataObject, values: int, count: int, first: int, random: Any) -> None:
     """Between any two formats, at any byte and in any order: every byte is the twin's, but for a NaN's payload."""

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hitproof.engine.cache.hold import Hold
-from hitproof.engine.soak.simulate import Simulated, shortest, simulate
+from hitproof.engine.soak.simulate import SetUp, Simulated, shortest, simulate
 from hitproof.engine.soak.simulated import machine
 from hitproof.engine.soak.stage import Settings
 from hitproof.spec.memory import Fence
@@ -22,9 +22,14 @@ def run(seed: int, steps: int, profile: str = "gemma-3-27b") -> Simulated:
     return simulate(machine(Settings(seed=seed, profile=profile)), seed, steps)
 
 
+def crowded(seed: int) -> SetUp:
+    """Many requests in little room, and no faults of memory, so that only the manager itself can be wrong."""
+    return machine(Settings(seed=seed, faults=frozenset(), prompts=2.0, talks=8, longest=160))
+
+
 def quiet(seed: int, steps: int) -> Simulated:
-    """A run without any fault, of memory or disk, so that only the manager itself can be wrong."""
-    return simulate(machine(Settings(seed=seed, faults=frozenset())), seed, steps, rates={})
+    """Such a run, with no faults of the disk either."""
+    return simulate(crowded(seed), seed, steps, rates={})
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -51,13 +56,12 @@ def test_a_release_that_does_not_wait_for_the_device_is_found(monkeypatch: pytes
     def hasty(self: Hold, fence: Fence | None = None) -> None:
         honest(self)
 
-    assert quiet(1, 4000).failure is None
+    assert quiet(1, 1000).failure is None
     monkeypatch.setattr(Hold, "release", hasty)
-    found = next(one for seed in range(1, 9) if (one := quiet(seed, 4000)).failure)
-    set_up = machine(Settings(seed=found.seed, faults=frozenset()))
-    least = shortest(set_up, found, rates={})
+    found = next(one for seed in range(1, 9) if (one := quiet(seed, 1000)).failure)
+    least = shortest(crowded(found.seed), found, rates={})
     assert least.failure is not None
     assert "WrongBytes" in least.failure.error
-    again = simulate(set_up, found.seed, least.failure.step, rates={})
+    again = quiet(found.seed, least.failure.step)
     assert (again.failure, again.digest) == (least.failure, least.digest)
-    assert simulate(set_up, found.seed, least.failure.step - 1, rates={}).failure is None
+    assert quiet(found.seed, least.failure.step - 1).failure is None
