@@ -12,7 +12,7 @@ from hitproof.kernels.checksum.reference import GOLDEN, MASK, finish, mix
 from hitproof.spec.errors import TensorError
 from hitproof.spec.memory import Extent, PoolShape
 
-__all__ = ["POISON", "LayeredPool"]
+__all__ = ["LayeredPool", "POISON"]
 
 POISON = 0xFF
 """Two bytes of it are a NaN in bfloat16, four in float32, one in both kinds of fp8."""

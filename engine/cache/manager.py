@@ -170,7 +170,8 @@ class CacheManager:
         answer = self._recovering.answer(prompt, postpones=postpones)
         decision = answer.decision
         if answer.hold is not None:
-            self._holds.add(answer.hold)
+            with self._core.lock:
+                self._holds.add(answer.hold)
         elif answer.verdict == "defer" and decision is not None and decision.execution == "asynchronous" and postpones:
             self._later.append(prompt)
         coming = self._coming_length(prompt)

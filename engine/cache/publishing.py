@@ -91,7 +91,7 @@ class Publishing:
             before.release()
             for place in ended.copies:
                 self._replace(private, place)
-            for slot in {slot for views in used.values() for _, slot in views}:
+            for slot in dict.fromkeys(slot for views in used.values() for _, slot in views):
                 core.touch(slot)
             private.copies.clear()
             return Final(lease, used, tuple(kept))
@@ -125,7 +125,7 @@ class Publishing:
             for group in judge.groups
         }
         with self._core.lock:
-            for slot in {slot for views in used.values() for _, slot in views}:
+            for slot in dict.fromkeys(slot for views in used.values() for _, slot in views):
                 self._core.touch(slot)
         return Final(lease, used, ())
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.manifest import MANIFEST, members_digest
 from hitproof.engine.cache.slot import Entry, Slot
 from hitproof.engine.cache.transfer import load_rows, read_stored, save_rows
 from hitproof.engine.store import Receipt, Store
+from hitproof.spec.errors import InternalError
 from hitproof.spec.facts import Value
 from hitproof.spec.memory import Extent, HostRows
 
 __all__ = ["Tiers"]
 
 _IDENTITY = ("weights", "attention_config", "adapter", "media", "media_from", "salt")
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    key: str | None
+    group: str
+    facts: Mapping[str, Value]
 
 
 class Tiers:
@@ -54,12 +65,14 @@ class Tiers:
                 return False
             if to == "host":
                 self.host_used += size
+            label = self._label(slot)
         host = core.memory.host(slot.group.id, source.rows)
-        done = save_rows(core.memory, source, host, core.at).done and (to != "disk" or self._store(slot, host, to))
+        done = save_rows(core.memory, source, host, core.at).done and (to != "disk" or self._store(label, host))
         core.at("demote_end" if done else "demote_failed")
         with core.lock:
+            # Nothing happens to what is moving but the two ends of the move.
             if slot.incarnation != incarnation or slot.facts.form != "moving":
-                return False
+                raise InternalError(f"{slot} was changed on its way to '{to}'")
             if to == "host" and not done:
                 self.host_used -= size
             if not done:
@@ -81,7 +94,8 @@ class Tiers:
             host, incarnation, epoch = slot.host, slot.incarnation, slot.facts.epoch
             if host is None or self._disk is None or slot.suspect:
                 return False
-        if not self._store(slot, host, "disk"):
+            label = self._label(slot)
+        if not self._store(label, host):
             return False
         core.at("spill")
         with core.lock:
@@ -208,16 +222,18 @@ class Tiers:
         """Bytes of host memory that segments hold; for integrity checks."""
         return sum(slot.host.nbytes for slot in self.host_recent if slot.host is not None)
 
-    def _store(self, slot: Slot, host: HostRows, tier: str) -> bool:
-        """Put a segment on the disk; nothing is on the way there for anybody to see."""
-        core, key = self._core, slot.disk_key
-        if self._disk is None or key is None:
+    def _label(self, slot: Slot) -> _Label:
+        """What its file would say of a segment; the lock is held, so it is said of this segment and of no later one."""
+        facts = {name: getattr(slot.facts, name) for name in slot.group.facts}
+        return _Label(slot.disk_key, slot.group.id, {**facts, "form": "demoted", "tier": "disk"})
+
+    def _store(self, label: _Label, host: HostRows) -> bool:
+        """Put a segment on the disk; nobody sees it there before its event."""
+        core = self._core
+        if self._disk is None or label.key is None:
             return False
         core.at("store")
-        facts = {name: getattr(slot.facts, name) for name in slot.group.facts}
-        answer = self._disk.put(
-            key, slot.group.id, {**facts, "form": "demoted", "tier": tier}, core.memory.payload(host)
-        )
+        answer = self._disk.put(label.key, label.group, label.facts, core.memory.payload(host))
         with core.lock:
             self.lost(answer.evicted)
         return isinstance(answer, Receipt)

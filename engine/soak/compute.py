@@ -39,10 +39,10 @@ class Compute:
             rows = self._rows(job)
         except _LostError as error:
             return RepairOutcome("source_lost", {}, str(error))
-        if rows.shape[1]:
-            made = masked(rows, wanted.get("encoding"), wanted.get("scale_version"))
-            self._memory.write(job.target, 0, made.tobytes())
-        return RepairOutcome("done", {"start": wanted["start"], "end": wanted["end"]})
+        payload = masked(rows, _text(wanted.get("encoding")), _text(wanted.get("scale_version"))).tobytes()
+        self._memory.write(job.target, 0, payload)
+        meant = self._memory.digest(job.request.group, payload)
+        return RepairOutcome("done", {"start": wanted["start"], "end": wanted["end"], "recorded": meant})
 
     def _rows(self, job: RepairJob) -> Rows:
         request = job.request

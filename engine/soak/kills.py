@@ -82,6 +82,7 @@ def kill_writers(
                 inside[call] += 1
                 at[f"{call}: {step}"] += 1
                 first += not any(words[0] == "stored" for words in said)
+                reported.counts["cut put left a part"] += _parts(root, said)
                 try:
                     with Store(root, meaning, capacity=_CAPACITY) as store:
                         reported.judge(store)
@@ -106,6 +107,12 @@ def _place(said: Sequence[Sequence[str]]) -> tuple[str, str]:
         else:
             call, step = (words[0] if words[0] in _CALLS else "between"), "-"
     return call, step
+
+
+def _parts(root: Path, said: Sequence[Sequence[str]]) -> int:
+    """How many files a killed writer has left that are shorter than the payload it was writing."""
+    size = next((int(words[3]) for words in reversed(said) if words[0] == "put"), 0)
+    return sum(path.stat().st_size < size for path in (root / "segments").rglob("*.tmp"))
 
 
 @dataclass(slots=True)

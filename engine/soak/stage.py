@@ -184,7 +184,7 @@ class Stage:
         """
         if folder is not None:
             self._folder = folder
-        self._close()
+        self.close()
         settings, draw = self.settings, Random(f"{self.settings.seed}/{self.settings.profile}/life/{self.lives}")
         bound = self.engine.bound
         self.ledger.memory_is_gone()
@@ -216,7 +216,7 @@ class Stage:
         )
         self.dying = False
         if self.lives:
-            self.promised.check(self.store)
+            self.promised.check(self.store, bytes_too=False)
             dead = [fault for fault in self.ledger.faults if fault.kind == "killed_process"]
             self.ledger.catch(dead, f"the next start: {len(self.promised)} of {len(self.promised)} stored found")
         self.lives += 1
@@ -227,20 +227,23 @@ class Stage:
         Raises:
             InternalError: It is not.
         """
-        self.manager.check_integrity()
+        self.manager.check_integrity(quiet=False)
 
-    def finish(self) -> None:
+    def finish(self, *, quiet: bool = True) -> None:
         """The end of a run, after every actor has given back what it holds.
+
+        Args:
+            quiet: Whether every operation has ended by itself.
 
         Raises:
             InternalError: Something does not add up, or a segment that was reported stored is lost.
         """
         self.manager.housekeep()
-        self.manager.check_integrity()
+        self.manager.check_integrity(quiet=quiet)
         if self.store is not None:
-            self.promised.check(self.store)
+            self.promised.check(self.store, bytes_too=True)
         self.ledger.close()
-        self._close()
+        self.close()
 
     def told(self, kind: str, digest: str) -> None:
         """A simulated disk tells of a fault.
@@ -253,7 +256,8 @@ class Stage:
         if digest:
             self.promised.excuse(digest)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the disk tier; a dead one is left as it is."""
         if self.store is not None:
             try:
                 self.store.close()

@@ -39,6 +39,8 @@ class Promised:
         self._stored: dict[str, bytes] = {}
         self._under_way: dict[str, bytes] = {}
         self._excused: set[str] = set()
+        self._told_since: set[str] = set()
+        self._unsure = False
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -46,12 +48,14 @@ class Promised:
     def begin(self, key: str, payload: Any) -> None:
         """A put begins; should it be cut short, either what was there or this may be found."""
         self._under_way[key] = _digest(payload)
+        self._told_since.clear()
 
     def stored(self, key: str, receipt: Receipt) -> None:
         """A put was reported."""
         self.reported += 1
         self._stored[key] = self._under_way.pop(key)
-        self._excused.discard(digest_of(key))
+        # What has hit an earlier file excuses nothing of this one; what struck during this put does.
+        self._excused -= {digest_of(key)} - self._told_since
         for gone in receipt.evicted:
             self.forget(gone)
 
@@ -73,6 +77,7 @@ class Promised:
     def excuse(self, digest: str) -> None:
         """A fault has hit the file of a key with this digest, so the segment may be gone; never may it be wrong."""
         self._excused.add(digest)
+        self._told_since.add(digest)
 
     def is_excused(self, key: str) -> bool:
         """Whether a fault has hit a key's file."""
@@ -94,15 +99,29 @@ class Promised:
             if not excused:
                 self._wrong(f"{key} was reported stored and is {answer.reason}: {answer.detail}")
 
-    def check(self, store: Store) -> None:
+    def start_was_cut(self) -> None:
+        """A start was cut short by the end of the process; it may have evicted what did not fit any more."""
+        self._unsure = True
+
+    def check(self, store: Store, *, bytes_too: bool) -> None:
         """Ask a store for every segment that was reported stored.
+
+        Args:
+            store: The store.
+            bytes_too: Whether the segments are read; else it is asked whether it knows them.
 
         Raises:
             LostSegment: As `found`.
         """
         with self.lock:
             for key in sorted(self._stored):
-                self.found(key, Store.get(store, key))
+                if self._unsure and key not in store:
+                    self.forget(key)
+                elif bytes_too:
+                    self.found(key, Store.get(store, key))
+                elif key not in store:
+                    self.found(key, Refused(key, "missing", "no segment has this key"))
+            self._unsure = False
 
     def _wrong(self, text: str) -> None:
         self.lost += 1
@@ -122,7 +141,11 @@ class NotedStore(Store):
 
     def __init__(self, root: Any, meaning: Any, promised: Promised, ledger: Ledger, **options: Any) -> None:
         self._promised, self._ledger = promised, ledger
-        super().__init__(root, meaning, **options)
+        try:
+            super().__init__(root, meaning, **options)
+        except Killed:
+            promised.start_was_cut()
+            raise
         for key in self.opened.evicted:
             promised.forget(key)
 
