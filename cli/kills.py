@@ -45,7 +45,7 @@ def _tell(found: Kills) -> None:
         f"{found.kills} kills in {found.seconds:.0f} s: {inside} inside a call, "
         f"{found.before_first_receipt} before the writer's first receipt"
     )
-    show(table("Kills by the last step that was begun", ("in", "step", "kills"), _rows(found)))
+    show(table("Kills, and the step that came next or had begun", ("in", "step", "kills"), _rows(found)))
     show(table("Reported by writers, and found at starts", ("what", "times"), found.counts.items()))
     for fault in found.faults[:_MOST_FAULTS]:
         show(f"FAULT: {fault}")

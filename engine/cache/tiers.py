@@ -210,11 +210,9 @@ class Tiers:
         if key is None:
             return
         earlier = self.on_disk.get(key)
-        if earlier is not None and earlier is not slot:
-            # Its file was replaced by this segment's; who still holds it finds other bytes than were recorded, or equal
-            # ones.
-            if not self.evict(earlier, at=False):
-                earlier.suspect = "purge: superseded"
+        # Its file was replaced by this segment's; who still holds it finds other bytes than recorded, or equal ones.
+        if earlier is not None and earlier is not slot and not self.evict(earlier, at=False):
+            earlier.suspect = "purge: superseded"
         slot.stored = key
         self.on_disk[key] = slot
 

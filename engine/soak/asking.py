@@ -62,6 +62,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
+    asked: Asked
     prompt: Any
     prefix: Prefix
     answer: Answer
@@ -110,11 +111,12 @@ class Requester:
             held.hold.release()
         self.reset()
 
-    def _ask(self, words: list[str]) -> None:
+    def _ask(self, words: list[str], before: _Held | None = None) -> None:
+        """Ask for a prompt: that of a hold that could not be used, or another."""
         stage = self._stage
-        asked = stage.crowd.ask(self._draw)
+        asked = stage.crowd.ask(self._draw) if before is None else before.asked
         prompt = self._prompt(asked)
-        if self._draw.random() < stage.settings.rate("hash_collision"):
+        if before is None and self._draw.random() < stage.settings.rate("hash_collision"):
             other = stage.crowd.other(asked, self._draw)
             theirs, asked, prompt = prompt, other, self._prompt(other)
             stage.injector.collide(stage.core, prompt, theirs)
@@ -127,16 +129,17 @@ class Requester:
         if answer.hold is None:
             stage.count(f"{answer.verdict}: {answer.why}")
             return
-        held = _Held(prompt, stage.world.prefix(asked.tokens, asked.facts), answer, answer.hold, kernels)
-        if self._draw.random() < _WAITS:
+        prefix = stage.world.prefix(asked.tokens, asked.facts)
+        held = _Held(asked, prompt, prefix, answer, answer.hold, kernels)
+        if before is None and self._draw.random() < _WAITS:
             self._held.append(held)
         else:
-            self._use(held, words)
+            self._use(held, words, again=before is None)
 
     def _prompt(self, asked: Asked) -> Any:
         return self._stage.manager.prompt(asked.tokens, asked.facts)
 
-    def _use(self, held: _Held, words: list[str]) -> None:
+    def _use(self, held: _Held, words: list[str], *, again: bool = True) -> None:
         """Confirm right before the launch, read, write what is missing, and give everything back."""
         stage, hold = self._stage, held.hold
         spared = ExitStack()
@@ -145,8 +148,11 @@ class Requester:
             confirmed = hold.confirm()
         if not confirmed or not self._same_kernels(held):
             spared.close()
-            self._refuse(hold, words)
+            self._refuse(hold)
             hold.release()
+            words.append("asked anew")
+            if again:
+                self._ask(words, held)
             return
         stage.ledger.name("confirm", "")
         launch = Launch(lambda: self._read(held), spared)
@@ -158,8 +164,6 @@ class Requester:
             launch.wait()
         if held.prompt.length - hold.usable >= UNIT or self._draw.random() < _WRITES_LITTLE:
             words.append(self._write(held))
-        else:
-            words.append("used")
         if late:
             self._launches.append(launch)
         hold.release(launch)
@@ -179,11 +183,10 @@ class Requester:
             for kind in sorted(set(_RULES.values())):
                 stage.ledger.use(stage.injector.of(slots, kind))
 
-    def _refuse(self, hold: Hold, words: list[str]) -> None:
+    def _refuse(self, hold: Hold) -> None:
         """Note why a confirmation failed."""
         stage = self._stage
         why = f"confirm: {hold.broken}" if hold.broken else "confirm: another kernel was loaded"
-        words.append(why)
         stage.count(why)
         stage.ledger.name("confirm", why)
         slots = [piece.slot for pieces in hold.tables.values() for piece in pieces]
@@ -206,7 +209,7 @@ class Requester:
             writing = stage.manager.begin(held.prompt, held.hold, boundaries=sorted(boundaries), inputs=inputs)
             if writing is None:
                 stage.count("not written: no room")
-                return "not written: no room"
+                return "no room to write"
             recorded = {}
             for slot in writing.slots:
                 if slot.extent is not None:
@@ -216,7 +219,7 @@ class Requester:
                 return "aborted"
             why = writing.commit(recorded)
         stage.count("commits refused" if why else "commits")
-        return f"not committed: {why}" if why else "committed"
+        return "nothing published" if why else "committed"
 
     def _put(self, prefix: Prefix, writing: Any, slot: Any) -> str:
         """Write one segment in two parts; answers the fingerprint of what was meant."""

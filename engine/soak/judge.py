@@ -75,7 +75,8 @@ class Judge:
         self._groups, self._strict = bound.groups, strict
         self.uses = 0
         self.rows: Counter[str] = Counter()
-        self.wrong: Counter[str] = Counter()
+        self.wrong_uses = 0
+        self.example = ""
 
     def use(
         self,
@@ -106,9 +107,12 @@ class Judge:
                 wrong = self._state if group.rules.pieces == "point" else self._span
                 found += wrong(group, prefix, first, to, pieces, kernels[group.id])
         self.uses += 1
-        self.wrong.update(one.group for one in found)
-        if found and self._strict:
-            raise WrongBytes("; ".join(f"{one.group}: {one.what}" for one in found))
+        if found:
+            self.wrong_uses += 1
+            text = "; ".join(f"{one.group}: {one.what}" for one in found)
+            self.example = self.example or text
+            if self._strict:
+                raise WrongBytes(text)
         return found
 
     def _span(

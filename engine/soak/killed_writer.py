@@ -1,7 +1,8 @@
 """A process that forks writers on a store; each puts, replaces, reads and deletes segments until it is killed.
 
-Run with a folder and a capacity in bytes as arguments. A line `start SEED` on standard input forks a writer, `kill`
-kills it, and so does the end of the input. On standard output stand lines of words, each written at once:
+Run with a folder and a capacity in bytes as arguments. A line `start SEED STOP` on standard input forks a writer,
+which stops for good when it has told so many steps (0: never), `kill` kills it, and so does the end of the input. On
+standard output stand lines of words, each written at once:
 
 - `writer NUMBER` and `ended STATUS` of the writer's process;
 - `open` and `opened` around its start, `step NAME` before each change of the disk;
@@ -19,6 +20,7 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,46 +43,55 @@ _PART = 250_000
 
 
 class _Told(Files):
-    """The disk; each change is told before it is made."""
+    """The disk; each change is told before it is made, and the one that `stop` counts is told and not made."""
+
+    def __init__(self, stop: int) -> None:
+        self._left, self._parent = stop, os.getppid()
+
+    def _tell(self, step: str) -> None:
+        _say("step", step)
+        self._left -= 1
+        while self._left == 0 and os.getppid() == self._parent:
+            time.sleep(1)
 
     def make_folder(self, path: Path) -> None:
         """Told."""
-        _say("step", "make_folder")
+        self._tell("make_folder")
         super().make_folder(path)
 
     def create(self, path: Path) -> int:
         """Told."""
-        _say("step", "create")
+        self._tell("create")
         return super().create(path)
 
     def write(self, fd: int, content: memoryview) -> int:
         """Told; a part at a time, as a disk may, so that kills leave files of every length."""
-        _say("step", "write")
+        self._tell("write")
         return super().write(fd, content[:_PART])
 
     def sync(self, fd: int) -> None:
         """Told."""
-        _say("step", "sync")
+        self._tell("sync")
         super().sync(fd)
 
     def rename(self, source: Path, target: Path) -> None:
         """Told."""
-        _say("step", "rename")
+        self._tell("rename")
         super().rename(source, target)
 
     def remove(self, path: Path) -> None:
         """Told."""
-        _say("step", "remove")
+        self._tell("remove")
         super().remove(path)
 
     def sync_folder(self, path: Path) -> None:
         """Told."""
-        _say("step", "sync_folder")
+        self._tell("sync_folder")
         super().sync_folder(path)
 
     def commit(self, database: sqlite3.Connection) -> None:
         """Told."""
-        _say("step", "commit")
+        self._tell("commit")
         super().commit(database)
 
 
@@ -101,14 +112,15 @@ def main() -> None:
     vocabulary = meaning()
     writer: int | None = None
     for line in sys.stdin:
-        what, _, seed = line.strip().partition(" ")
+        what, *how = line.split()
         if what == "kill":
             _end(writer)
             writer = None
             continue
+        seed, stop = how
         writer = os.fork()
         if writer == 0:
-            _write(Path(root), int(capacity), vocabulary, seed)
+            _write(Path(root), int(capacity), vocabulary, seed, int(stop))
         _say("writer", str(writer))
     _end(writer)
 
@@ -120,12 +132,12 @@ def _end(writer: int | None) -> None:
         _say("ended", str(os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1])))
 
 
-def _write(root: Path, capacity: int, vocabulary: Meaning, seed: str) -> None:
+def _write(root: Path, capacity: int, vocabulary: Meaning, seed: str, stop: int) -> None:
     """Calls a store without end."""
     try:
         draw = Random(seed)
         _say("open")
-        with Store(root, vocabulary, capacity=capacity, files=_Told()) as store:
+        with Store(root, vocabulary, capacity=capacity, files=_Told(stop)) as store:
             _say("opened")
             for turn in count():
                 _call(store, draw, turn)

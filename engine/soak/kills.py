@@ -27,6 +27,8 @@ _CAPACITY = 5_000_000
 """Bytes of the store; two of the largest segments leave room for little else, so that puts evict."""
 _PATIENCE = 60.0
 """Seconds without a word after which a writer counts as stuck."""
+_STEPS = 80
+"""Before one of so many steps a writer stops; a call has about ten."""
 _CALLS = ("open", "put", "delete", "get")
 
 
@@ -38,7 +40,7 @@ class Kills:
         kills: Writers that were killed.
         before_first_receipt: Those that had reported nothing stored.
         inside: Kills by the call that was cut; `between` is between two calls.
-        at: The same by the last step of the disk that the call had begun.
+        at: The same by the step of the disk that came next, or had begun.
         counts: Calls that were reported, what starts found, and how cut calls ended.
         faults: What was promised and is not so; empty where all is well.
         seconds: How long it took.
@@ -58,7 +60,7 @@ def kill_writers(
 ) -> Kills:
     """Kills writers of one store, one after another, and reads the whole store after each.
 
-    The seed decides what is written, and after which step each kill is sent; when it arrives is up to the machine.
+    The seed decides what is written, and of which step or call each kill is; the rest is up to the machine.
 
     Args:
         kills: How many.
@@ -99,7 +101,7 @@ def kill_writers(
 
 
 def _place(said: Sequence[Sequence[str]]) -> tuple[str, str]:
-    """The call that was cut, and the last step that it had begun."""
+    """The call that was cut, and the step that it had told last."""
     call, step = "open", "-"
     for words in said:
         if words[0] == "step":
@@ -126,13 +128,13 @@ class _Writers:
     def life(self, seed: str, draw: Random) -> list[list[str]]:
         """Starts a writer, kills it, and answers all that it said.
 
-        Half of the kills are sent when a step begins, so that short steps are met as often as long ones; the others at
-        a random time of a call.
+        Half of the writers stop before a step and are killed there, so that short steps are met as often as long ones;
+        the others are killed at a random time of a call.
         """
-        self._order(f"start {seed}")
         by_step = draw.random() < 0.5
-        left = draw.randrange(1, 60) if by_step else draw.randrange(1, 6)
+        left = draw.randrange(1, _STEPS) if by_step else draw.randrange(1, 6)
         delay = 0.0 if by_step else draw.random()
+        self._order(f"start {seed} {left if by_step else 0}")
         said: list[list[str]] = []
         began, deadline = time.monotonic(), None
         while deadline is None or time.monotonic() < deadline:

@@ -14,7 +14,7 @@ SCORE_CONFIGS = {
     DEFAULT: Config({"BLOCK_Q": 16, "BLOCK_N": 64}, warps=8, stages=1),
     INTERPRET: Config({"BLOCK_Q": 16, "BLOCK_N": 256}),
 }
-CHOICE_CONFIGS = {DEFAULT: Config({}, warps=8)}
+CHOICE_CONFIGS = {DEFAULT: Config({}, warps=16), "gfx942": Config({}, warps=8), "gfx950": Config({}, warps=8)}
 _LEAST = 16
 _MOST = 2048
 """Keys that one choice can hold."""
