@@ -8,7 +8,7 @@ from typing import Any
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.errors import Position
 from hitproof.spec.rulebook import Rulebook
-from hitproof.spec.scenario import Scenario, ScenarioResult
+from hitproof.spec.scenario import Event, Scenario, ScenarioResult
 
 __all__ = ["Coverage"]
 
@@ -54,7 +54,8 @@ class Coverage:
         self._count("dispositions", disposing, result.beside)
         groups = {segment.id: segment.group for segment in scenario.segments}
         transitions = {f"{group.id}/{one.id}": one.where for group in bound.groups for one in group.transitions}
-        fired = (f"{groups.get(event.segment)}/{event.trigger}" for event in scenario.events)
+        events = (event for event in scenario.events if isinstance(event, Event))
+        fired = (f"{groups.get(event.segment)}/{event.trigger}" for event in events)
         self._count("transitions", transitions, fired)
         process = bound.rulebook.recovering
         self._count("steps", {} if process is None else {one.id: one.where for one in process.steps}, result.steps)

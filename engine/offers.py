@@ -35,6 +35,11 @@ class Offer:
     plan: str
     epochs: str
 
+    def stands(self, engine: Engine, state: Resolved, length: int) -> bool:
+        """Whether the same repairs of the same epochs would be offered now; prices may have changed with the load."""
+        now = offer_at(engine, state, length)
+        return now is not None and (now.plan, now.epochs) == (self.plan, self.epochs)
+
 
 NOTHING = digest_of([])
 """Digest of a plan without repairs, and of the epochs of no pieces."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from hitproof.kernels.registry import require_interpreter
 
@@ -22,12 +25,20 @@ class Counts:
         written: Bytes of stores.
         atomics: Lanes of atomic operations, which are in neither of the two.
         products: Multiplications and additions of matrix products, those with padding included.
+        places_read, places_written: Addresses of all bytes, an array a load or store.
     """
 
     read: int = 0
     written: int = 0
     atomics: int = 0
     products: int = 0
+    places_read: list[Any] = field(default_factory=list)
+    places_written: list[Any] = field(default_factory=list)
+
+    @property
+    def touched(self) -> int:
+        """Bytes of memory that were read at least once, and those that were written at least once, added up."""
+        return _distinct(self.places_read) + _distinct(self.places_written)
 
 
 @contextmanager
@@ -42,13 +53,17 @@ def counted() -> Iterator[Counts]:
     counts = Counts()
 
     def load(ptrs: Any, mask: Any, *_: Any) -> None:
-        counts.read += _lanes(mask, ptrs) * _item(ptrs)
+        places = _places(ptrs, mask)
+        counts.read += places.size
+        counts.places_read.append(places)
 
     def store(ptrs: Any, _value: Any, mask: Any, *_: Any) -> None:
-        counts.written += _lanes(mask, ptrs) * _item(ptrs)
+        places = _places(ptrs, mask)
+        counts.written += places.size
+        counts.places_written.append(places)
 
     def atomic(_operation: Any, ptr: Any, _value: Any, mask: Any, *_: Any) -> None:
-        counts.atomics += _lanes(mask, ptr)
+        counts.atomics += int(np.broadcast_to(mask.data.astype(bool), ptr.data.shape).sum())
 
     def exchange(ptr: Any, *_: Any) -> None:
         counts.atomics += int(ptr.data.size)
@@ -82,11 +97,15 @@ def _before(original: Callable[..., Any], watch: Callable[..., None]) -> Callabl
     return both
 
 
-def _lanes(mask: Any, ptrs: Any) -> int:
-    """Lanes that take part; a mask may be smaller than what it masks."""
-    return int(mask.data.sum()) * (int(ptrs.data.size) // int(mask.data.size))
+def _places(ptrs: Any, mask: Any) -> npt.NDArray[np.uint64]:
+    """Address of every byte that the lanes which are not masked ask for."""
+    # The interpreter keeps some masks as whole numbers.
+    lanes = np.broadcast_to(mask.data.astype(bool), ptrs.data.shape)
+    begin = ptrs.data[lanes].astype(np.uint64)
+    size = max(1, int(ptrs.get_element_ty().primitive_bitwidth) // 8)
+    found: npt.NDArray[np.uint64] = (begin[:, None] + np.arange(size, dtype=np.uint64)).ravel()
+    return found
 
 
-def _item(ptrs: Any) -> int:
-    """Bytes of one lane."""
-    return max(1, int(ptrs.get_element_ty().primitive_bitwidth) // 8)
+def _distinct(places: list[Any]) -> int:
+    return int(np.unique(np.concatenate(places)).size) if places else 0

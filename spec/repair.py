@@ -97,7 +97,8 @@ class RepairJob:
 
 ComputeRepair = Callable[[RepairJob], RepairOutcome]
 """Runs a repair that computes: it writes the target and nothing else. Address and fingerprint are measured by whoever
-asked; of what it answers as measured, facts about the span that it has written count.
+asked. Of what it answers as measured, facts about the span that it has written count, and `recorded`: the fingerprint
+of what it meant to write. Without that nothing vouches for a write that was lost on its way.
 """
 
 

@@ -13,6 +13,9 @@ __all__ = [
     "Event",
     "Expectation",
     "FactValue",
+    "Fault",
+    "LeaseEvent",
+    "LeaseExpectation",
     "RecoveredExpectation",
     "RecoveryTurn",
     "Replayer",
@@ -50,6 +53,29 @@ class Event(_Model):
     donor: str | None = None
 
 
+class LeaseEvent(_Model):
+    """One step of whoever holds segments by a lease, under the lease's name.
+
+    `take` and `release` go through the rulebook's steps of that phase; a release stops where it must wait. `check` asks
+    whether every group of the lease is ready at the length `at`. `confirm` compares what was noted. `use` launches the
+    read, which goes on until the device is `complete`.
+    """
+
+    lease: str
+    does: Literal["take", "check", "confirm", "use", "complete", "release"]
+    segments: list[str] = []
+    at: int | None = None
+
+
+class Fault(_Model):
+    """Facts of a segment that something outside of the rules changes, whatever pins say: a pin that somebody gave back
+    who had none, a page table entry that leads elsewhere.
+    """
+
+    segment: str
+    leaves: dict[str, FactValue]
+
+
 class RecoveryTurn(_Model):
     """One turn of a recovery: a repair that runs, or the confirmation before use, where `report` stays out.
 
@@ -77,6 +103,22 @@ class RecoveredExpectation(_Model):
     halted: str | None = None
 
 
+class LeaseExpectation(_Model):
+    """What a lease must have come to; keys that are left out are not compared.
+
+    `checked` and `confirmed` are the last answers to these questions, `reading` says whether the device reads still,
+    `released` whether every step of the release was taken. `epochs_kept`: no segment's epoch has moved since it was
+    noted. `changed` has, for each segment, the facts about its content and its place that are no longer as noted.
+    """
+
+    checked: bool | None = None
+    confirmed: bool | None = None
+    reading: bool | None = None
+    released: bool | None = None
+    epochs_kept: bool | None = None
+    changed: dict[str, list[str]] | None = None
+
+
 class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
@@ -88,7 +130,7 @@ class Expectation(_Model):
     costs less than the decision at the declared prices. `admission` names the rules of admission that the wanted plan
     broke, `promised` what an admitted one is promised of each pool; both need the scenario's `policy`. `found_in`
     gives for a segment the tiers in which the request's key is the segment's own, and `identity` whether each of these
-    segments passes every identity check of its group at `at`.
+    segments passes every identity check of its group at `at`. `leases` tells by name what leases have come to.
     """
 
     verdict: Verdict | None = None
@@ -115,6 +157,7 @@ class Expectation(_Model):
     recovered: RecoveredExpectation | None = None
     found_in: dict[str, list[str]] | None = None
     identity: bool | None = None
+    leases: dict[str, LeaseExpectation] | None = None
 
 
 class Scenario(_Model):
@@ -135,7 +178,7 @@ class Scenario(_Model):
     kernel: dict[str, FactValue] = {}
     kernels: dict[str, dict[str, FactValue]] = {}
     segments: list[SegmentDecl] = []
-    events: list[Event] = []
+    events: list[Event | LeaseEvent | Fault] = []
     recovery: list[RecoveryTurn] = []
     expect: Expectation = Expectation()
 

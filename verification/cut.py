@@ -31,6 +31,9 @@ _ASPECT_OF_FIELD = {
     "layers": "costs",
 }
 _OBJECT_FIELDS = frozenset({"name", "title", "home", "pieces", "mandatory", "facts", "peers", "where"})
+_AROUND = frozenset({"flags", "invariants", "leasing", "rulebook"})
+"""Aspects of the rules that belong to no group."""
+
 _RULEBOOK_FIELDS = frozenset(
     {"name", "enums", "request", "runtime", "kernel", "group", "door", "engine_owned", "assumptions", "where"}
 )
@@ -128,7 +131,7 @@ class Cutter:
 
     def _around(self, aspects: frozenset[str]) -> dict[str, Any]:
         """What is not of one group: the rulebook's own fields, flags, invariants and whatever else is bound."""
-        aspects &= {"rulebook", "flags", "invariants"}
+        aspects &= _AROUND
         if aspects not in self._rules:
             whole = "rulebook" in aspects
             around = {
@@ -136,7 +139,8 @@ class Cutter:
                 for name, value in values_of(self.bound).items()
                 if name not in ("rulebook", "profile", "groups")
             }
-            self._rules[aspects] = {**around, "rulebook": _trimmed(self.bound.rulebook, _RULEBOOK_FIELDS, whole)}
+            kept = _RULEBOOK_FIELDS | (aspects & {"leasing"})
+            self._rules[aspects] = {**around, "rulebook": _trimmed(self.bound.rulebook, kept, whole)}
         return self._rules[aspects]
 
     def _group_key(self, group: BoundGroup, part: Part) -> str:
@@ -152,7 +156,7 @@ class Cutter:
         return self._keys[place]
 
     def _around_key(self, part: Part) -> str:
-        aspects = part.reads & {"rulebook", "flags", "invariants"}
+        aspects = part.reads & _AROUND
         if (aspects,) not in self._keys:
             around = dict(self._around(aspects))
             if "rulebook" in aspects:

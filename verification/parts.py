@@ -10,7 +10,8 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 __all__ = ["ASPECTS", "EVERYTHING", "PRICED", "Part", "each_group", "whole_part"]
 
 ASPECTS = frozenset(
-    {"checks", "costs", "dispositions", "flags", "healthy", "invariants", "keys", "options", "rulebook", "transitions"}
+    {"checks", "costs", "dispositions", "flags", "healthy", "invariants", "keys", "leasing", "options", "rulebook"}
+    | {"transitions"}
 )
 """What a proof may read of rules, beside the facts, the home form and the peers of its groups."""
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import z3
+
 from hitproof.spec.bound import BoundGroup
 from hitproof.spec.rulebook import Transition
 from hitproof.verification.encode import Z3Fact, Z3Facts, encode, encode_number
@@ -86,9 +88,6 @@ def make_step(model: GroupModel, transition: Transition, source: str, own: Any =
     for name, fact in facts.items():
         if name == "form":
             after[name] = Z3Fact(world.enums.member(form, transition.target), world.true)
-        elif name == "epoch":
-            before = state(name)
-            after[name] = before if transition.keeps_prefix else Z3Fact(before.value + 1, world.true)
         elif name in transition.forgets:
             after[name] = model.forgotten(name) if state is model.own else Z3Fact(state(name).value, world.false)
         elif name in transition.sets:
@@ -96,8 +95,11 @@ def make_step(model: GroupModel, transition: Transition, source: str, own: Any =
             after[name] = Z3Fact(value, all_of((known, world.enums.within(fact, value)), world.true))
         elif name in transition.takes:
             after[name] = event(name)
-        elif donor is not None and name != "pins":
-            after[name] = donor(name)
+        elif name == "epoch":
+            before = state(name)
+            after[name] = before if transition.keeps_prefix else Z3Fact(before.value + 1, world.true)
+        elif donor is not None:
+            after[name] = Z3Fact(z3.IntVal(0, ctx=world.ctx), world.true) if name == "pins" else donor(name)
         else:
             after[name] = state(name)
     for name in world.bound.rulebook.engine_owned & set(facts):

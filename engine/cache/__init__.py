@@ -3,6 +3,7 @@
 from hitproof.engine.cache.hold import Answer, Held, Hold
 from hitproof.engine.cache.manager import CacheManager
 from hitproof.engine.cache.measuring import VERIFY, Verify
+from hitproof.engine.cache.member import CacheMember
 from hitproof.engine.cache.plain_memory import PlainMemory
 from hitproof.engine.cache.points import POINTS, At
 from hitproof.engine.cache.prompt import Prompt
@@ -13,6 +14,7 @@ __all__ = [
     "Answer",
     "At",
     "CacheManager",
+    "CacheMember",
     "Entry",
     "Held",
     "Hold",

@@ -15,6 +15,7 @@ from hitproof.engine.cache.hold import Answer, Hold
 from hitproof.engine.cache.integrity import check_blocks, check_keys, check_owners, check_pins, check_tiers
 from hitproof.engine.cache.keeping import Keeping
 from hitproof.engine.cache.measuring import VERIFY, Measuring, Verify
+from hitproof.engine.cache.member import CacheMember
 from hitproof.engine.cache.moving import Moving
 from hitproof.engine.cache.points import At, nobody
 from hitproof.engine.cache.promises import Promises
@@ -170,14 +171,17 @@ class CacheManager:
         answer = self._recovering.answer(prompt, postpones=postpones)
         decision = answer.decision
         if answer.hold is not None:
-            with self._core.lock:
-                self._holds.add(answer.hold)
+            self._opened(answer.hold)
         elif answer.verdict == "defer" and decision is not None and decision.execution == "asynchronous" and postpones:
             self._later.append(prompt)
         coming = self._coming_length(prompt)
         if coming <= answer.usable:
             return answer
         return Answer(answer.verdict, answer.usable, decision, answer.hold, answer.why, coming)
+
+    def member(self) -> CacheMember:
+        """This manager as one rank of several that reuse together; see `engine.ranks`."""
+        return CacheMember(self._core, self._recovering, self._adopting, self._opened)
 
     def begin(
         self, prompt: Prompt, hold: Hold, *, boundaries: Iterable[int] = (), inputs: bool = False
@@ -320,6 +324,10 @@ class CacheManager:
             check_tiers(core, self.tiers)
             check_owners(core)
             self._promises.check_integrity()
+
+    def _opened(self, hold: Hold) -> None:
+        with self._core.lock:
+            self._holds.add(hold)
 
     def _has_room_for(self, slot: Slot) -> bool:
         return slot.facts.form == "demoted" and slot.rows > 0 and self._room.make(slot.group.id, slot.rows)

@@ -13,6 +13,7 @@ from hitproof.engine.cache.promises import Promises
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.publishing import Final, Publishing
 from hitproof.engine.cache.repairs import Private, Repairs
+from hitproof.engine.canonical import digest_of
 from hitproof.engine.decide import Engine
 from hitproof.engine.reasons import deciding_rules
 from hitproof.engine.recovery import Recovered, Recovery
@@ -20,7 +21,7 @@ from hitproof.engine.state import Resolved
 from hitproof.spec.decision import Decision
 from hitproof.spec.repair import RepairOutcome, RepairRequest
 
-__all__ = ["Recovering"]
+__all__ = ["Attempt", "Recovering"]
 
 ROUNDS = 4
 """How often a hit that moved between its last check and its publication is looked up anew."""
@@ -66,18 +67,32 @@ class Recovering:
         """
         answer: Answer | None = None
         for _ in range(ROUNDS):
-            attempt = _Attempt(self, prompt, postpones=postpones)
+            attempt = Attempt(self, prompt, self.decide, postpones=postpones)
             answer = attempt.run()
             if answer is not None:
                 return answer
         return Answer("defer", 0, None, None, "what was mended moved each time before it could be used")
 
+    def attempt(self, prompt: Prompt, decide: Callable[[Resolved], Decision]) -> Attempt:
+        """One attempt of somebody who decides otherwise, and concludes it later; its plan runs now in any case."""
+        return Attempt(self, prompt, decide, postpones=False)
 
-class _Attempt:
-    """One look-up and what follows from it."""
 
-    def __init__(self, of: Recovering, prompt: Prompt, *, postpones: bool) -> None:
+class Attempt:
+    """One look-up and what follows from it.
+
+    Args:
+        of: Whose state it works on.
+        prompt: The request.
+        decide: Decides.
+        postpones: As for `Recovering.answer`.
+    """
+
+    def __init__(
+        self, of: Recovering, prompt: Prompt, decide: Callable[[Resolved], Decision], *, postpones: bool
+    ) -> None:
         self.of, self.core, self.prompt, self.postpones = of, of.core, prompt, postpones
+        self.decider = decide
         self.owner = object()
         self.claims: list[Any] = []
         self.decision: Decision | None = None
@@ -90,6 +105,16 @@ class _Attempt:
 
     def run(self) -> Answer | None:
         """The answer, or None where everything moved and must be looked up anew."""
+        recovered = self.recover()
+        return recovered if isinstance(recovered, Answer) else self.conclude(recovered)
+
+    def recover(self) -> Recovered | Answer:
+        """Decide, and repair privately what the plan asks for.
+
+        Returns:
+            What `conclude` or `give_up` ends, with everything pinned and claimed until then; an answer where the
+            request is deferred, and holds nothing.
+        """
         of = self.of
         try:
             recovery = Recovery(of.engine, self.decide, self.core.observer)
@@ -102,10 +127,25 @@ class _Attempt:
             raise
         self.decision = ended.decision
         self._condemn(ended.decision)
+        return ended
+
+    def conclude(self, ended: Recovered) -> Answer | None:
+        """Publish what was repaired, and answer with a hold; None where everything moved meanwhile."""
         try:
             return self._answered(ended)
         finally:
             self._end()
+
+    def give_up(self, ended: Recovered) -> None:
+        """Publish nothing, and give everything back."""
+        if ended.lease is not None:
+            ended.lease.release()
+        self._end()
+
+    def epochs(self) -> str:
+        """Digest of the epochs and forms of all that was found, as it was decided on last."""
+        views = [(group, view) for group, pieces in self.state.pieces.items() for view in pieces]
+        return digest_of([[group, view.epoch, view.form] for group, view in views])
 
     def hold(self) -> tuple[Guarded, Resolved]:
         """Pin and read everything that was found, in one step; earlier copies are dropped."""
@@ -121,7 +161,7 @@ class _Attempt:
 
     def decide(self, state: Resolved) -> Decision:
         """Decide, and remember the decision for the repairs that follow."""
-        self.decision = self.of.decide(state)
+        self.decision = self.decider(state)
         return self.decision
 
     def repair(self, request: RepairRequest) -> RepairOutcome:

@@ -97,6 +97,11 @@ class Repairs:
         if outcome.status != "done":
             self._abort(target)
             return outcome
+        measured = self._measured(request, target, outcome.measured)
+        meant = outcome.measured.get("recorded")
+        if target.extent is not None and meant is not None and meant != measured["measured"]:
+            self._abort(target)
+            return RepairOutcome("failed", {}, f"{measured['measured']} lies there, and {meant} was meant")
         earlier = private.copies.pop(place, None)
         if earlier is not None:
             self._abort(earlier)
@@ -104,7 +109,6 @@ class Repairs:
         private.whole.discard(place)
         if whole:
             private.whole.add(place)
-        measured = self._measured(request, target, outcome.measured)
         private.facts[place] = {**request.wanted, **measured}
         return RepairOutcome("done", measured)
 

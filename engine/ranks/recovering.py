@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from hitproof.engine.canonical import digest_of
 from hitproof.engine.decide import Engine
-from hitproof.engine.offers import NOTHING, Offer, decide_at, offer_at, offers
+from hitproof.engine.offers import NOTHING, Offer, decide_at, offers
 from hitproof.engine.ranks.agree import Offered
 from hitproof.engine.ranks.turn import Held
 from hitproof.engine.recovery import Recovered, Recovery
@@ -47,11 +47,11 @@ class RecoveringMember(Generic[P]):
         self._repair, self._publish = repair, publish
         self._state: Resolved | None = None
         self.recovered: Recovered | None = None
-        """What was prepared, with the lease that `abort` gives back; None where nothing is held."""
+        """What was prepared, with its lease; after a go the caller's, to release after the last read."""
 
     def offers(self, prompt: P, at_most: int | None) -> Offered:
-        """As `Member.offers`."""
-        self.abort()
+        """As `Member.offers`; what an earlier turn that got its go still reads stays its caller's to release."""
+        self.recovered = None
         self._state = state = self._look(prompt)
         found = offers(self._engine, state, at_most)
         return Offered(self._subject(prompt), self._engine.bound.rulebook.digest, found)
@@ -66,7 +66,7 @@ class RecoveringMember(Generic[P]):
         def decide(looked_at: Resolved) -> Decision:
             """At the agreed length; the first time, with everything leased, only if the offer still stands."""
             nonlocal first
-            stands, first = not first or offer_at(self._engine, looked_at, length) == offer, False
+            stands, first = not first or offer.stands(self._engine, looked_at, length), False
             return decide_at(self._engine, looked_at, length if stands else 0)
 
         ended = Recovery(self._engine, decide).run(state, self._repair)
@@ -88,7 +88,7 @@ class RecoveringMember(Generic[P]):
         return True
 
     def abort(self) -> None:
-        """As `Member.abort`; also after the last read of a use."""
+        """As `Member.abort`."""
         ended, self.recovered, self._state = self.recovered, None, None
         if ended is not None and ended.lease is not None:
             ended.lease.release()

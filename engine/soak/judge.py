@@ -29,7 +29,7 @@ class Wrong:
     Args:
         group: Group id.
         what: What is wrong with them.
-        blocks: Blocks that were read.
+        blocks: Blocks that were read; none where nothing is held.
     """
 
     group: str
@@ -75,7 +75,7 @@ class Judge:
         self._groups, self._strict = bound.groups, strict
         self.uses = 0
         self.rows: Counter[str] = Counter()
-        self.wrong_uses = 0
+        self.wrong_uses = self.missing_uses = 0
         self.example = ""
 
     def use(
@@ -108,9 +108,12 @@ class Judge:
                 found += wrong(group, prefix, first, to, pieces, kernels[group.id])
         self.uses += 1
         if found:
-            self.wrong_uses += 1
             text = "; ".join(f"{one.group}: {one.what}" for one in found)
-            self.example = self.example or text
+            if any(one.blocks for one in found):
+                self.wrong_uses += 1
+                self.example = self.example or text
+            else:
+                self.missing_uses += 1
             if self._strict:
                 raise WrongBytes(text)
         return found

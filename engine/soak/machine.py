@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ __all__ = ["Simulation", "simulated"]
 _OF_THE_DISK = frozenset({"killed_process", "disk_full", "disk_rot"})
 
 
-def simulated(settings: Settings, requesters: int = 6, movers: int = 2) -> SetUp:
+def simulated(settings: Settings, requesters: int = 8, movers: int = 2) -> SetUp:
     """What builds the machine of one run; deaths and faults of the disk are the scheduler's and the disk's own."""
     return lambda surroundings: Simulation(settings, surroundings, requesters, movers)
 
@@ -54,4 +55,10 @@ class Simulation:
         """Give back what is held, and judge the end."""
         for player in self.players:
             player.stop()
-        self.stage.finish(quiet=False)
+        self.stage.finish()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What the stage has counted, and faults of memory and tables by kind."""
+        faults = Counter(f"fault {fault.kind}" for fault in self.stage.ledger.faults)
+        return dict(sorted({**self.stage.counts, **faults}.items()))

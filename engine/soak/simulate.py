@@ -58,6 +58,10 @@ class Machine(Protocol):
     def finish(self) -> None:
         """After every actor has ended its turn: raise what is wrong at the end of a run."""
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What is to be told of a run, in numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -98,6 +102,7 @@ class Simulated:
         deaths: How often the process was killed or the power failed.
         faults: Faults of the disk, by kind.
         last: The last lines of the log.
+        counts: What the machine tells.
     """
 
     seed: int
@@ -108,6 +113,7 @@ class Simulated:
     deaths: int
     faults: Mapping[str, int] = field(default_factory=dict)
     last: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def simulate(
@@ -224,6 +230,7 @@ class _Run:
             self._deaths,
             dict(sorted(faults.items())),
             self._journal.last,
+            self._machine.counts,
         )
 
     def _plan_life(self) -> None:

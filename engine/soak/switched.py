@@ -37,12 +37,12 @@ class Case:
 
 CASES: dict[str, Case] = {
     "identity": Case(frozenset({"hash_collision"}), (("hash_collision", 0.1),)),
-    "block_integrity": Case(frozenset({"torn_copy"}), (("torn_copy", 0.05),)),
+    "block_integrity": Case(frozenset({"torn_copy"}), (("torn_copy", 0.4),)),
     "kernel_interface": Case(frozenset({"other_kernel"})),
     "group_intersection": Case(profile="deepseek-v4-flash"),
     "hardware_alignment": Case(frozenset({"odd_address"}), (("odd_address", 0.3),)),
     "lease": Case(prompts=5.0),
-    "postcondition": Case(frozenset({"torn_copy"}), (("torn_copy", 0.05),)),
+    "postcondition": Case(frozenset({"torn_copy"}), (("torn_copy", 0.4),)),
 }
 
 

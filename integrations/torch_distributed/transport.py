@@ -41,7 +41,8 @@ class GlooTransport:
         if backend != "gloo":
             raise UsageError("ranks exchange messages over a group on the CPU", got=backend, expected="gloo")
         self._torch, self._distributed, self._group = torch, distributed, group
-        self._rank, self._size = distributed.get_rank(group), distributed.get_world_size(group)
+        self._rank: int = distributed.get_rank(group)
+        self._size: int = distributed.get_world_size(group)
         self._alive = True
         self._given_up: Any = None
 

@@ -83,7 +83,16 @@ def _entries() -> list[CompileSpec]:
 def _states() -> list[CompileSpec]:
     from hitproof.kernels.recompress.kernel import state_kernel
 
-    types = {**_SOURCE, **_STATE, **_TARGET, "token": "i64", "live": "i32", "bias": "*fp32", "width": "i32"}
+    types = {
+        **_SOURCE,
+        **_STATE,
+        **_TARGET,
+        "token": "i64",
+        "live": "i32",
+        "count": "i32",
+        "bias": "*fp32",
+        "width": "i32",
+    }
     even = {"READ": (0, True, False, False), "RATIO": 4, "UNIT": 4}
     odd = {"READ": (1, False, True, False), "RATIO": 128, "UNIT": 1}
     return [

@@ -210,6 +210,7 @@ def state_kernel(
     row,
     token,  # of the oldest row that the new state holds
     live,  # rows that it holds; the others become blank
+    count,  # rows of a stored state
     bias,
     width,
     ROWS: tl.constexpr,
@@ -218,11 +219,12 @@ def state_kernel(
     READ: tl.constexpr,
     RATIO: tl.constexpr,
     UNIT: tl.constexpr,
+    BLOCK_R: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """Program (i, d) writes row i of a state: its values, and its scores, of the columns [d * BLOCK_D, ...)."""
+    """Program (i, d) writes `BLOCK_R` rows of a state: values and scores of the columns [d * BLOCK_D, ...)."""
     STATE: tl.constexpr = READ[2]
-    own = tl.program_id(0).to(tl.int64) + tl.zeros([1], tl.int64)
+    own = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     column = tl.program_id(1).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)
     there = column < width
     token += own
@@ -237,7 +239,7 @@ def state_kernel(
         at, held = _located(state_table, state_blocks, begin, held, state_block, state_row, STATE_ROWS)
         stored = (state, at, held, state_value)
     value, score = _gated(kept, stored, bias, token % RATIO, column[None, :], there, width, READ)
-    at, written = _located(target_table, target_blocks, row + own, own >= 0, to_block, to_row, ROWS)
+    at, written = _located(target_table, target_blocks, row + own, own < count, to_block, to_row, ROWS)
     mask = written[:, None] & there[None, :]
     place = target + at[:, None] + column[None, :] * to_value
     store_value(place, value, mask, 0, UNIT)

@@ -51,7 +51,10 @@ ENTRIES_ODD = {
     INTERPRET: _INTERPRETED,
 }
 """They lie at any byte."""
-STATE = {DEFAULT: Config({"BLOCK_D": 512}, warps=4), INTERPRET: Config({"BLOCK_D": 2048})}
+STATE = {
+    DEFAULT: Config({"BLOCK_R": 1, "BLOCK_D": 512}, warps=4),
+    INTERPRET: Config({"BLOCK_R": 128, "BLOCK_D": 512}),
+}
 
 
 def entries_into(
@@ -166,6 +169,7 @@ def prepare_state(
         target.first,
         length - live,
         live,
+        count,
         compressor.position_bias.to(device, torch.float32).contiguous(),
         compressor.width,
     )
@@ -174,7 +178,8 @@ def prepare_state(
         "RATIO": compressor.ratio,
         "UNIT": unit_for(writing[0], cell_steps(target.layers[layer], form), form),
     }
-    grid = (count, -(-compressor.width // config_for(STATE, device).tiles["BLOCK_D"]))
+    tiles = config_for(STATE, device).tiles
+    grid = (-(-count // tiles["BLOCK_R"]), -(-compressor.width // tiles["BLOCK_D"]))
     return [*steps, Step(state_kernel, grid, STATE, arguments, constants)]
 
 

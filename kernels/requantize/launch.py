@@ -16,7 +16,7 @@ from hitproof.kernels.requantize.runs import Run, Side, kind_of, limit_of, runs_
 from hitproof.kernels.spans import own_blocks
 from hitproof.spec.errors import TensorError
 
-__all__ = ["CONFIGS", "enqueue", "requantize", "specs"]
+__all__ = ["CONFIGS", "WIDEST", "enqueue", "requantize", "specs"]
 
 CONFIGS = {
     DEFAULT: Config({"ELEMENTS": 1024}, warps=4),
@@ -24,7 +24,7 @@ CONFIGS = {
     "gfx950": Config({"ELEMENTS": 2048}, warps=4),
     INTERPRET: Config({"ELEMENTS": 4096}),
 }
-_WIDEST = 128
+WIDEST = 128
 """Values of a program's rows where no scale asks for more."""
 
 
@@ -140,7 +140,7 @@ def _constants(
         kind_of(side, form, scale is not None)
         for side, form, scale in ((run.read, read, apart[0]), (run.write, write, apart[1]))
     ]
-    width = min(run.values, _WIDEST)
+    width = min(run.values, WIDEST)
     if kinds[1] > 1:
         width = write.group
     elif kinds[0] > 1:

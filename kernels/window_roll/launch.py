@@ -13,7 +13,7 @@ from hitproof.kernels.launching import launch, unit_of
 from hitproof.kernels.window_roll.boundary import Boundary
 from hitproof.kernels.window_roll.reference import Order, Ring, Rolled, plan_roll
 
-__all__ = ["CONFIGS", "LEAVE", "Moves", "ZERO", "enqueue", "specs", "window_roll_measured"]
+__all__ = ["CONFIGS", "LEAVE", "Moves", "ZERO", "enqueue", "programs_of", "specs", "window_roll_measured"]
 
 CONFIGS = {
     DEFAULT: Config({"BLOCK": 1024}, warps=4),
@@ -116,6 +116,12 @@ def enqueue(moves: Moves, total: torch.Tensor | None, head: int = 0, heads: int 
         target.geometry.heads if heads is None else heads,
         **shape,
     )
+
+
+def programs_of(source: Pool, target: Pool, tile: int) -> int:
+    """Programs a block of a copy, for tiles of so many words."""
+    places = (pool.buffer[pool.geometry.offset :].data_ptr() for pool in (source, target))
+    return _tiles(_shape(source.geometry, target.geometry, *places, False), tile)
 
 
 def _tiles(shape: dict[str, int], tile: int) -> int:

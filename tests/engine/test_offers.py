@@ -129,3 +129,16 @@ def test_the_digests_follow_plans_and_epochs() -> None:
     broken = offer_at(build.engine, build.state(), 64)
     assert broken is not None and (True, moved.epochs) == (broken.plan != moved.plan, broken.epochs)
     assert (1, True) == (broken.steps, broken.price > moved.price)
+
+
+def test_an_offer_stands_while_repairs_and_epochs_do() -> None:
+    """Another price of the same repairs changes nothing; another epoch does."""
+    build = build_of("pooled", 65, 8).all()
+    build.pieces["index"][0].kv_generation = 7
+    offer = offer_at(build.engine, build.state(), 64)
+    assert offer is not None and 1 == offer.steps
+    build.runtime.launch_us += 1.0
+    assert offer != offer_at(build.engine, build.state(), 64) and offer.stands(build.engine, build.state(), 64)
+    build.pieces["index"][0].epoch += 1
+    assert not offer.stands(build.engine, build.state(), 64)
+    assert not offer.stands(build.engine, build.state(), 56)

