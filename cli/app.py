@@ -19,6 +19,7 @@ from hitproof.cli.profiles import profile_app
 from hitproof.cli.replay import replay
 from hitproof.cli.scenarios import test
 from hitproof.cli.schema import schema
+from hitproof.cli.soak import soak
 from hitproof.cli.traces import trace_app
 from hitproof.cli.verify import verify
 from hitproof.cli.version import version_text
@@ -59,7 +60,7 @@ def version(format: FormatOption = Format.text, debug: DebugOption = False) -> i
     return EXIT_GOOD
 
 
-for _command in (check, verify, test, explain, graph, replay, calibrate, schema, alerts, version):
+for _command in (check, verify, test, explain, graph, replay, soak, calibrate, schema, alerts, version):
     app.command(_command.__name__)(_command)
 app.add_typer(kernels_app, name="kernels")
 app.add_typer(profile_app, name="profile")

@@ -50,10 +50,12 @@ def compile_kernels(
 
 
 def markdown_table(found: Iterable[Compiled]) -> str:
-    """A row for each kernel and case; for each target registers, bytes of shared memory, and 16-byte accesses."""
+    """A row for each kernel and case; for each target registers, shared memory, 16-byte accesses, and tensor cores."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in found:
-        cells.setdefault((one.kernel, one.case), {})[one.target] = f"{one.registers} / {one.shared} / {one.wide}"
+        cells.setdefault((one.kernel, one.case), {})[one.target] = " / ".join(
+            map(str, (one.registers, one.shared, one.wide, one.matrix))
+        )
     targets = list(dict.fromkeys(target for row in cells.values() for target in row))
     rows: list[Sequence[str]] = [("kernel", "case", *targets), ("---",) * (2 + len(targets))]
     rows += [(f"`{kernel}`", case, *(row.get(t, "") for t in targets)) for (kernel, case), row in cells.items()]

@@ -10,6 +10,7 @@ import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD
 from hitproof.cli.interpreted import run_interpreted
+from hitproof.cli.kernel_bench import bench_kernels
 from hitproof.cli.kernel_compile import compile_kernels
 from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RulebookArgument
 
@@ -33,6 +34,7 @@ BackendOption = Annotated[
 ]
 
 
+kernels_app.command("bench")(bench_kernels)
 kernels_app.command("compile")(compile_kernels)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "OutOption",
     "ProfileOption",
     "RatesOption",
+    "ReportFormat",
     "RulebookArgument",
 ]
 
@@ -27,6 +28,17 @@ class Format(StrEnum):
 
     text = "text"
     json = "json"
+
+
+class ReportFormat(StrEnum):
+    """How the verifier answers: people, programs, and what pipelines show."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    junit = "junit"
+    github = "github"
+    markdown = "markdown"
 
 
 RulebookArgument = Annotated[

@@ -12,9 +12,8 @@ from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
 from hitproof.cli.options import (
     DEFAULT_RULEBOOK,
     DebugOption,
-    Format,
-    FormatOption,
     ProfileOption,
+    ReportFormat,
     RulebookArgument,
 )
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hitproof.spec.proof import ClaimResult, VerifyReport
+    from hitproof.verification.questions import Checking
 
 __all__ = ["verify", "verify_exit_code"]
 
@@ -44,19 +44,65 @@ def verify(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the counterexamples, as scenario files.")
     ] = None,
-    format: FormatOption = Format.text,
+    cross_check: Annotated[
+        bool, typer.Option("--cross-check", help="Ask cvc5 again whatever Z3 answered with no: both must agree.")
+    ] = False,
+    emit_smt: Annotated[
+        Path | None, typer.Option("--emit-smt", help="Folder for those questions, as SMT-LIB files for any solver.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, max=256, help="Processes. (default: as many as there are cores)")
+    ] = None,
+    format: Annotated[
+        ReportFormat, typer.Option("--format", help="Text for people, JSON for programs, the others for pipelines.")
+    ] = ReportFormat.text,
     debug: DebugOption = False,
 ) -> int:
     """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
-    from hitproof.cli.output import write_json
-
-    report = _run(rulebook, profile, claim, timeout_ms, mutants=mutants)
+    checking = _checking(emit_smt, second=cross_check)
+    report, book = _run(rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking)
     written = {} if out is None else _write_counterexamples(report, out)
-    if format is Format.json:
-        write_json(report.model_dump(mode="json"))
+    if format is ReportFormat.text:
+        _tell(report, written, crossed=cross_check)
     else:
-        _tell(report, written)
+        _write(report, book, format)
     return verify_exit_code(report)
+
+
+def _checking(folder: Path | None, *, second: bool) -> Checking | None:
+    """What becomes of each question beside its answer."""
+    from hitproof.cli.output import make_folder
+
+    if folder is None and not second:
+        return None
+    _require_solver()
+    from hitproof.verification.questions import Checking
+    from hitproof.verification.second import ask_cvc5, require_cvc5
+
+    if second:
+        require_cvc5()
+    if folder is not None:
+        make_folder(folder)
+    return Checking(ask_cvc5 if second else None, None if folder is None else str(folder))
+
+
+def _write(report: VerifyReport, book: str, format: ReportFormat) -> None:
+    """The report as programs and pipelines read it."""
+    from hitproof.cli.formats import github_annotations, junit_xml, markdown_summary, sarif_log
+    from hitproof.cli.output import write_json, write_text
+    from hitproof.cli.version import version_number
+
+    match format:
+        case ReportFormat.sarif:
+            write_json(sarif_log(report, book, version_number() or "0.0.0"))
+        case ReportFormat.junit:
+            write_text(junit_xml(report))
+        case ReportFormat.github:
+            write_text(github_annotations(report, book))
+        case ReportFormat.markdown:
+            write_text(markdown_summary(report, book))
+        case _:
+            write_json(report.model_dump(mode="json"))
 
 
 def verify_exit_code(report: VerifyReport) -> int:
@@ -74,7 +120,10 @@ def _run(
     timeout_ms: int,
     *,
     mutants: bool,
-) -> VerifyReport:
+    jobs: int | None,
+    checking: Checking | None,
+) -> tuple[VerifyReport, str]:
+    """The report, and the rulebook's own file."""
     from hitproof.cli.books import open_book, select_profiles
     from hitproof.cli.progress import progress
 
@@ -88,7 +137,7 @@ def _run(
     from hitproof.verification import verify as verify_rulebook
 
     with progress(f"verifying {book.rules.name}") as tell:
-        return verify_rulebook(
+        report = verify_rulebook(
             book.source,
             chosen,
             claims=wanted,
@@ -96,7 +145,10 @@ def _run(
             timeout_ms=timeout_ms,
             mutants=mutants,
             progress=tell,
+            jobs=jobs,
+            checking=checking,
         )
+    return report, book.rules.where.file
 
 
 def _claims(names: Sequence[str] | None) -> list[str] | None:
@@ -165,7 +217,7 @@ def _counted(results: list[ClaimResult]) -> list[str]:
     return [f"{proved} of {len(results)}", named]
 
 
-def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
+def _tell(report: VerifyReport, written: dict[str, Path], *, crossed: bool = False) -> None:
     from hitproof.cli.output import show, table
 
     show(_verdicts(f"{report.rulebook}, digest {report.digest[:12]}", report.claims))
@@ -183,6 +235,9 @@ def _tell(report: VerifyReport, written: dict[str, Path]) -> None:
             for m in report.mutants
         ]
         show(table("Rules broken on purpose", ("mutant", "claim", "profile", "outcome"), rows))
+    if crossed:
+        agreed = sum(result.agreed for result in report.claims)
+        show(f"cvc5 agrees with Z3 on {agreed} questions that have no model")
     assumptions = sorted({name for result in report.claims for name in result.assumptions})
     show(f"Assumed: {', '.join(assumptions) or 'nothing'}", f"Verdict: {report.verdict}")
 

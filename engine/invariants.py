@@ -27,7 +27,7 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
 
     Pair invariants must surely hold of every two segments that own a device block. Those over used segments are broken
     where they surely fail for a segment in its home form, those over the run time where they surely fail. Those over a
-    lease are the lease's own business.
+    lease are asked of the leases of a story, in `lease_story.py`.
     """
     violated: set[str] = set()
     groups = {group.id: group for group in engine.bound.groups}

@@ -10,6 +10,7 @@ from hitproof.engine.event import EventContext
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.invariants import owns_block, violated_invariants
 from hitproof.engine.keys import request_key, segment_key
+from hitproof.engine.lease_story import LeaseStory
 from hitproof.engine.machine import FormMachine
 from hitproof.engine.plain import why_not_cheaper
 from hitproof.engine.policy import PolicyEngine
@@ -23,7 +24,8 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import interpret, reads
 from hitproof.spec.decision import Decision
 from hitproof.spec.errors import ReferenceNameError
-from hitproof.spec.scenario import Scenario, ScenarioResult, SegmentDecl
+from hitproof.spec.facts import admit
+from hitproof.spec.scenario import Event, Fault, LeaseEvent, Scenario, ScenarioResult, SegmentDecl
 
 __all__ = ["EngineReplayer", "ScenarioRun", "reversed_options", "run_scenario"]
 
@@ -54,6 +56,7 @@ class ScenarioRun:
         self.groups = {group.id: group for group in bound.groups}
         self._build(types)
         self.refused: int | None = None
+        self.leases = LeaseStory(bound, self.segments, lambda names, length: self.ready_at([*names], length) == [*names])
         self._play()
 
     def state(self) -> Resolved:
@@ -198,21 +201,43 @@ class ScenarioRun:
 
     def _play(self) -> None:
         for index, event in enumerate(self.scenario.events):
-            segment = self._segment(event.segment)
-            donor = None if event.donor is None else self._segment(event.donor)
-            sole = not any(
-                other is not segment and other.address == segment.address and owns_block(other)
-                for other in self.segments.values()
-            )
-            context = EventContext(
-                runtime=self.runtime,
-                kernel=self.kernels[segment.group],
-                arguments={name: _value(value) for name, value in event.arguments.items()},
-                donor=donor,
-                sole=sole,
-            )
-            if not self.machine.fire(segment, event.trigger, context) and self.refused is None:
+            if isinstance(event, LeaseEvent):
+                for name in event.segments:
+                    self._segment(name)
+                self.leases.play(event)
+            elif isinstance(event, Fault):
+                self._spoil(event)
+            elif not self._fire(event) and self.refused is None:
                 self.refused = index
+
+    def _fire(self, event: Event) -> bool:
+        segment = self._segment(event.segment)
+        donor = None if event.donor is None else self._segment(event.donor)
+        sole = not any(
+            other is not segment and other.address == segment.address and owns_block(other)
+            for other in self.segments.values()
+        )
+        context = EventContext(
+            runtime=self.runtime,
+            kernel=self.kernels[segment.group],
+            arguments={name: _value(value) for name, value in event.arguments.items()},
+            donor=donor,
+            sole=sole,
+        )
+        return self.machine.fire(segment, event.trigger, context)
+
+    def _spoil(self, fault: Fault) -> None:
+        """Something outside of the rules changes facts."""
+        segment = self._segment(fault.segment)
+        facts = self.groups[segment.group].facts
+        for name, value in fault.leaves.items():
+            if name not in facts:
+                raise ReferenceNameError(
+                    f"'{name}' is no fact of {self.groups[segment.group].object}",
+                    rule=f"{self.scenario.scenario}/{fault.segment}",
+                    got=name,
+                )
+            setattr(segment, name, admit(facts[name], _value(value)))
 
     def _segment(self, name: str) -> Any:
         if name not in self.segments:
@@ -234,7 +259,7 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
     run = ScenarioRun(bound, scenario)
     expect = scenario.expect
     decision = run.decide()
-    violated = violated_invariants(run.engine, run.state())
+    violated = sorted({*violated_invariants(run.engine, run.state()), *run.leases.violated()})
     differences: list[str] = []
 
     def compare(what: str, wanted: object, got: object) -> None:
@@ -282,6 +307,7 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         got = getattr(run._segment(name), fact, None)
         if _value(wanted) != got:
             differences.append(f"{path}: expected {wanted}, got {got}")
+    differences += run.leases.differences(expect.leases or {})
     steps: list[str] = []
     if scenario.recovery or expect.recovered is not None:
         ended, idle = run.recover()
@@ -294,7 +320,7 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         passed=not differences,
         differences=differences,
         decision=decision,
-        violated=sorted(violated),
+        violated=violated,
         beside=run.beside(decision),
         steps=steps,
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from hitproof.kernels.configs import Config, config_for
 
-__all__ = ["Launch", "launch", "unit_of", "watched"]
+__all__ = ["Launch", "launch", "recorded", "unit_of", "watched"]
 
 _TYPES = {
     torch.uint8: "*u8",
@@ -23,6 +24,7 @@ _TYPES = {
     torch.float16: "*fp16",
 }
 _WATCHERS: list[list[Launch]] = []
+_RECORDERS: list[list[Callable[[], None]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ def launch(
     for seen in _WATCHERS:
         types = dict(zip(kernel.arg_names, map(_type_of, arguments), strict=False))
         seen.append(Launch(kernel.__name__, grid, types, {**constants, **config.tiles}))
+    for kept in _RECORDERS:
+        kept.append(partial(launch, kernel, grid, configs, *arguments, **constants))
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         kernel[grid](*arguments, **constants, **config.tiles, num_warps=config.warps, num_stages=config.stages)
 
@@ -75,6 +79,17 @@ def watched() -> Iterator[list[Launch]]:
         yield seen
     finally:
         _WATCHERS.remove(seen)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Callable[[], None]]]:
+    """All launches of this process while the context is open, to be made again: on the same memory, which must stay."""
+    kept: list[Callable[[], None]] = []
+    _RECORDERS.append(kept)
+    try:
+        yield kept
+    finally:
+        _RECORDERS.remove(kept)
 
 
 def unit_of(largest: int, *numbers: int) -> int:

@@ -155,7 +155,8 @@ def covers(size: int, covered: int, rotary: Rotary | None) -> tuple[int, int, in
     first = size - turning if rotary is not None and rotary.place == "trailing" else 0
     turn = (first, first + turning)
     still = (0, size - turning) if first else (turning, size)
-    return covered, *(0 if covered <= low else 2 if covered >= high else 1 for low, high in (still, turn))
+    of_still, of_pairs = (0 if covered <= low else 2 if covered >= high else 1 for low, high in (still, turn))
+    return covered, of_still, of_pairs
 
 
 def gain_of(norm: Norm | None, device: torch.device) -> torch.Tensor:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -21,7 +22,7 @@ from hitproof.spec.errors import UsageError
 if TYPE_CHECKING:
     from hitproof.kernels.configs import CompileSpec
 
-__all__ = ["Compiled", "TARGETS", "compile_all", "compile_one", "compiled_for", "specs_of"]
+__all__ = ["Compiled", "TARGETS", "compile_all", "compile_one", "compiled_for", "of_amd", "of_nvidia", "specs_of"]
 
 TARGETS = ("sm80", "sm90", "sm100", "gfx942", "gfx950")
 """Targets that every kernel is compiled for: NVIDIA A100, H100 and B200, AMD MI300X and MI350X."""
@@ -60,12 +61,13 @@ class Compiled:
     matrix: int
 
 
-def compile_all(repairs: Iterable[str], targets: Iterable[str]) -> list[Compiled]:
-    """Compile every way in which kernels are launched, one child process a target.
+def compile_all(repairs: Iterable[str], targets: Iterable[str], cases: int = 0) -> list[Compiled]:
+    """Compile the ways in which kernels are launched, one child process a target.
 
     Args:
         repairs: Folders of kernels.
         targets: As in `TARGETS`.
+        cases: The first so many of each kernel; 0 for all.
 
     Raises:
         UsageError: A package is missing, or a kernel does not compile.
@@ -74,12 +76,12 @@ def compile_all(repairs: Iterable[str], targets: Iterable[str]) -> list[Compiled
     names = list(repairs)
     # A child is one process and each waits for it in a thread.
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as waiting:
-        return [one for found in waiting.map(lambda target: _in_child(target, names), targets) for one in found]
+        return [one for found in waiting.map(lambda target: _in_child(target, names, cases), targets) for one in found]
 
 
-def _in_child(target: str, repairs: list[str]) -> list[Compiled]:
+def _in_child(target: str, repairs: list[str], cases: int) -> list[Compiled]:
     done = subprocess.run(
-        [sys.executable, "-m", "hitproof.kernels.targets", target, *repairs],
+        [sys.executable, "-m", "hitproof.kernels.targets", target, str(cases), *repairs],
         env={name: value for name, value in os.environ.items() if name != INTERPRETER_SWITCH},
         capture_output=True,
         text=True,
@@ -92,11 +94,15 @@ def _in_child(target: str, repairs: list[str]) -> list[Compiled]:
     return [Compiled(**one) for one in json.loads(done.stdout)]
 
 
-def compiled_for(target: str, repairs: Iterable[str]) -> list[Compiled]:
+def compiled_for(target: str, repairs: Iterable[str], cases: int = 0) -> list[Compiled]:
     """The same for one target in this process, which must not interpret."""
     found: list[Compiled] = []
+    seen: Counter[str] = Counter()
     for repair in repairs:
-        found += [compile_one(repair, spec, target) for spec in specs_of(repair)]
+        for spec in specs_of(repair):
+            seen[spec.kernel.__name__] += 1
+            if not cases or seen[spec.kernel.__name__] <= cases:
+                found.append(compile_one(repair, spec, target))
     return found
 
 
@@ -125,7 +131,7 @@ def compile_one(repair: str, spec: CompileSpec, target: str) -> Compiled:
         target=_gpu(target),
         options={"num_warps": config.warps, "num_stages": config.stages},
     )
-    read = _of_nvidia if target.startswith("sm") else _of_amd
+    read = of_nvidia if target.startswith("sm") else of_amd
     return Compiled(
         repair=repair,
         kernel=spec.kernel.__name__,
@@ -143,7 +149,7 @@ def _gpu(target: str) -> Any:
     return of("cuda", int(target[2:]), 32) if target.startswith("sm") else of("hip", target, 64)
 
 
-def _of_nvidia(asm: Mapping[str, Any]) -> dict[str, int]:
+def of_nvidia(asm: Mapping[str, Any]) -> dict[str, int]:
     """From the cubin, by the tools that come with Triton."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder) / "kernel.cubin"
@@ -159,7 +165,8 @@ def _of_nvidia(asm: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _of_amd(asm: Mapping[str, Any]) -> dict[str, int]:
+def of_amd(asm: Mapping[str, Any]) -> dict[str, int]:
+    """From the assembler's text."""
     code = asm["amdgcn"]
 
     def number(name: str) -> int:
@@ -181,4 +188,4 @@ def _tool(name: str, *arguments: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps([asdict(one) for one in compiled_for(sys.argv[1], sys.argv[2:])]))
+    print(json.dumps([asdict(one) for one in compiled_for(sys.argv[1], sys.argv[3:], int(sys.argv[2]))]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hitproof.spec.errors import Position
 
-__all__ = ["ACTIONS", "COMPARED", "LeaseStep", "Leasing"]
+__all__ = ["ACTIONS", "BESIDE", "COMPARED", "LeaseStep", "Leasing"]
 
 COMPARED: Mapping[str, str] = {
     "compare_epochs": "epoch",
@@ -23,6 +23,11 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be done in each phase. `pin` adds a pin to each segment, `unpin` gives those back that were added. `note`
 remembers the facts that the confirmation compares. `fence` waits until the device has completed the last read.
+"""
+
+BESIDE = frozenset({"bound_for", "epoch", "idle_us", "measured", "origin_address", "pins", "published"})
+"""Facts that say nothing of a segment's content or place: of who holds it, of where it may go, of when it was used, and
+of what was found when its bytes were last measured. Whoever reads the segment does not depend on them.
 """
 
 

@@ -72,6 +72,7 @@ class ClaimResult(_Model):
         method: How it was decided.
         assumptions: Ids of the rulebook's assumptions that the proof used, and of the proof model's own.
         obligations: What had to hold, each a question to the solver or a share of one.
+        agreed: Questions that a second solver answered with no, as the first did; 0 where none was asked.
         shared: Those of them that were proved once for several groups or models, and not for this one.
         witness: A state that the claim's premise allows: without one, nothing would have been said.
         detail: Why a verdict is unknown, or what a proof covered.
@@ -85,6 +86,7 @@ class ClaimResult(_Model):
     sentence: str
     assumptions: list[str]
     obligations: int
+    agreed: int = 0
     shared: int = 0
     witness: str | None = None
     detail: str = ""

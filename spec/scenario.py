@@ -108,7 +108,8 @@ class LeaseExpectation(_Model):
 
     `checked` and `confirmed` are the last answers to these questions, `reading` says whether the device reads still,
     `released` whether every step of the release was taken. `epochs_kept`: no segment's epoch has moved since it was
-    noted. `changed` has, for each segment, the facts about its content and its place that are no longer as noted.
+    noted. `changed` has, for each segment, the facts about its content and its place that are no longer as noted, and
+    `violates` the ids of invariants over leases that fail for this one.
     """
 
     checked: bool | None = None
@@ -117,6 +118,7 @@ class LeaseExpectation(_Model):
     released: bool | None = None
     epochs_kept: bool | None = None
     changed: dict[str, list[str]] | None = None
+    violates: list[str] | None = None
 
 
 class Expectation(_Model):

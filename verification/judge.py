@@ -51,6 +51,7 @@ def judge(claim: Claim, profile: str, parts: Sequence[Answered]) -> ClaimResult:
         sentence=claim.sentence,
         assumptions=list(claim.assumptions),
         obligations=sum(outcome.obligations for outcome in outcomes),
+        agreed=sum(outcome.agreed for outcome in outcomes),
         shared=sum(part.outcome.obligations for part in parts if part.shared),
         witness=None if witness is None else f"{witness[1]}{witness[0].told}",
         detail=detail,

@@ -11,6 +11,7 @@ from hitproof.rules.source import RuleSource
 from hitproof.spec.profile import Profile
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.prover import Done, Job, Prover
+from hitproof.verification.questions import Checking
 
 __all__ = ["Work", "at_work"]
 
@@ -31,15 +32,27 @@ def at_work(prover: Prover, processes: int) -> Iterator[Work]:
         processes,
         mp_context=get_context("spawn"),
         initializer=_begin,
-        initargs=(prover.source, prover.profiles, prover.replayer, prover.asker.timeout_ms),
+        initargs=(
+            prover.source,
+            prover.profiles,
+            prover.replayer,
+            prover.asker.timeout_ms,
+            prover.asker.questions.checking,
+        ),
     ) as pool:
         # They start while the first process still makes its list of jobs.
         pool.submit(_ready)
         yield lambda jobs: pool.map(_do, jobs)
 
 
-def _begin(source: RuleSource, profiles: Mapping[str, Profile], replayer: Replayer | None, timeout_ms: int) -> None:
-    _own[:] = [Prover(source, profiles, replayer, timeout_ms)]
+def _begin(
+    source: RuleSource,
+    profiles: Mapping[str, Profile],
+    replayer: Replayer | None,
+    timeout_ms: int,
+    checking: Checking,
+) -> None:
+    _own[:] = [Prover(source, profiles, replayer, timeout_ms, checking)]
 
 
 def _ready() -> str:

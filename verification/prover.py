@@ -18,6 +18,7 @@ from hitproof.verification.cut import Cutter
 from hitproof.verification.judge import Answered, judge
 from hitproof.verification.mutants import Mutant
 from hitproof.verification.parts import Part
+from hitproof.verification.questions import Checking, Questions
 from hitproof.verification.run import Outcome, Run
 from hitproof.verification.solve import Asker
 
@@ -45,13 +46,19 @@ class Prover:
         profiles: Models by name.
         replayer: Runs counterexamples on the real engine.
         timeout_ms: Bound on one question to the solver.
+        checking: What becomes of each question beside its answer.
     """
 
     def __init__(
-        self, source: RuleSource, profiles: Mapping[str, Profile], replayer: Replayer | None, timeout_ms: int
+        self,
+        source: RuleSource,
+        profiles: Mapping[str, Profile],
+        replayer: Replayer | None,
+        timeout_ms: int,
+        checking: Checking | None = None,
     ) -> None:
         self.source, self.profiles, self.replayer = source, profiles, replayer
-        self.asker = Asker(timeout_ms)
+        self.asker = Asker(timeout_ms, Questions(checking or Checking()))
         self._rulebook: Rulebook | None = None
         self._cutters: dict[str, Cutter] = {}
         self._parts: dict[tuple[str, str], list[Part]] = {}
@@ -115,6 +122,7 @@ class Prover:
 
     def _outcome(self, claim: str, part: Part, cutter: Cutter) -> Outcome:
         begin = process_time()
+        self.asker.questions.begin(f"{claim}: {part.label}")
         run = Run(cutter.cut(part), self.asker, self.replayer, part)
         ALL_CLAIMS[claim].prove(run)
         failed = bool(run.gaps) or run.counterexample is not None

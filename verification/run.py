@@ -57,6 +57,7 @@ class Outcome:
         rules: Places of rules that the part asked about, with their ids.
         decisive: Places of those that decide in some state.
         alone: It rests on constants that the part's key leaves open, so that no other model may share it.
+        agreed: Questions that a second solver answered with no, as the first did.
     """
 
     obligations: int
@@ -69,6 +70,7 @@ class Outcome:
     rules: dict[str, str]
     decisive: frozenset[str]
     alone: bool = False
+    agreed: int = 0
 
 
 @dataclass
@@ -179,6 +181,8 @@ class Run:
 
     def outcome(self, seconds: float) -> Outcome:
         """What was found; a part without a witness is a gap, whatever the other parts have."""
+        questions = self.asker.questions
+        given_up = [f"{self.part.label}: cvc5 gave up {questions.undecided} questions"] if questions.undecided else []
         silent = self.witness is None and self.counterexample is None
         nothing = [f"{self.part.label}: no state was found that the premise allows"] if silent else []
         return Outcome(
@@ -186,11 +190,12 @@ class Run:
             seconds=seconds,
             witness=self.witness,
             counterexample=self.counterexample,
-            gaps=(*self.gaps, *nothing),
+            gaps=(*self.gaps, *given_up, *nothing),
             covered=tuple(self.covered),
             count=self.count,
             rules=dict(self.rules),
             decisive=frozenset(self.decisive),
+            agreed=questions.agreed,
         )
 
     def _heard(self, label: str, answer: Answer) -> Answer | None:

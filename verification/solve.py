@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import z3
 
+from hitproof.verification.questions import Checking, Questions, question_text
 from hitproof.verification.terms import implies
 
 __all__ = ["Answer", "Asker"]
@@ -34,9 +35,11 @@ class Asker:
 
     Args:
         timeout_ms: Bound on one question; a backstop behind the bound on effort.
+        questions: Is told each question that has no model.
     """
 
     timeout_ms: int = 20_000
+    questions: Questions = field(default_factory=lambda: Questions(Checking()))
 
     def ask(
         self,
@@ -51,7 +54,10 @@ class Asker:
             soft: Wishes, or a function that makes them: kept, in order, as long as they can be; they make models small.
         """
         solver = self._solver(ctx, formulas)
+        text = question_text(solver) if self.questions.checking.active else ""
         answer = self.answer(solver)
+        if answer.status == "unsat" and text:
+            self.questions.refuted(text)
         if answer.status != "sat":
             return answer
         model = answer.model
@@ -99,6 +105,10 @@ class Asker:
         if result != z3.sat:
             return Answer("unknown", reason=solver.reason_unknown())
         return Answer("sat", solver.model())
+
+    def solver(self, ctx: z3.Context) -> z3.Solver:
+        """A solver for a search, asked again and again on top of what it was told; its `unsat` is part of no proof."""
+        return self._solver(ctx, ())
 
     def _solver(self, ctx: z3.Context, formulas: Iterable[Any]) -> z3.Solver:
         # Questions are many and small: preparing them takes longer than answering, and so does the newer arithmetic.

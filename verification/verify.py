@@ -17,6 +17,7 @@ from hitproof.verification.judge import Answered, judge
 from hitproof.verification.mutants import MUTANTS, Mutant
 from hitproof.verification.pool import Work, at_work
 from hitproof.verification.prover import Job, PartJob, Prover
+from hitproof.verification.questions import Checking
 from hitproof.verification.run import Outcome
 
 __all__ = ["run_mutant", "verify"]
@@ -34,6 +35,7 @@ def verify(
     mutants: bool = False,
     progress: Progress | None = None,
     jobs: int | None = None,
+    checking: Checking | None = None,
 ) -> VerifyReport:
     """Prove or refute claims about a rulebook.
 
@@ -46,17 +48,19 @@ def verify(
         mutants: Also break the rulebook on purpose and ask whether the claim notices.
         progress: Called with what is being worked on.
         jobs: Processes to use; as many as there are cores without. With 1 everything runs in this process.
+        checking: What becomes of each question beside its answer: asked again in a second solver, written down.
 
     Raises:
         UsageError: No profile, or an unknown claim.
         HitproofError: The rulebook cannot be resolved or bound.
+        InternalError: Two solvers disagree.
     """
     chosen = _chosen(claims)
     if not profiles:
         raise UsageError("no profile is selected", expected="at least one")
     by_name = {profile.profile: profile for profile in profiles}
     broken = [m for m in MUTANTS if mutants and m.claim in chosen and m.profile in by_name and m.fits(source)]
-    prover = Prover(source, by_name, replayer, timeout_ms)
+    prover = Prover(source, by_name, replayer, timeout_ms, checking)
     processes = min(jobs or os.cpu_count() or 1, len(chosen) * len(profiles) + len(broken))
     with at_work(prover, processes) as work:
         plan = _Plan(prover, chosen, progress or _quiet)

@@ -1,4 +1,4 @@
-"""A request in a soak: it asks, waits a while, confirms, reads as a device does, now or later, and writes what it adds."""
+"""A request in a soak: it asks, waits a while, confirms, reads as a device does, and writes what it adds."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ __all__ = ["Launch", "Requester"]
 
 _WAITS = 0.3
 _LATE = 0.3
+_KEPT = 256
 _ABORTS = 0.04
 _WRITES_LITTLE = 0.05
 _KEEPS_INPUTS = 0.7
@@ -86,6 +87,7 @@ class Requester:
         self._stage, self._draw = stage, draw
         self._held: list[_Held] = []
         self._launches: list[Launch] = []
+        self._known: dict[Asked, tuple[Any, Prefix]] = {}
 
     def turn(self) -> str:
         """Let a late read take place, use what is held, or ask anew."""
@@ -101,7 +103,7 @@ class Requester:
 
     def reset(self) -> None:
         """Forget everything; the process that held it is gone."""
-        self._held, self._launches = [], []
+        self._held, self._launches, self._known = [], [], {}
 
     def stop(self) -> None:
         """Let every read take place, and give back what is held."""
@@ -115,10 +117,11 @@ class Requester:
         """Ask for a prompt: that of a hold that could not be used, or another."""
         stage = self._stage
         asked = stage.crowd.ask(self._draw) if before is None else before.asked
-        prompt = self._prompt(asked)
+        prompt, prefix = self._prompt(asked)
         if before is None and self._draw.random() < stage.settings.rate("hash_collision"):
             other = stage.crowd.other(asked, self._draw)
-            theirs, asked, prompt = prompt, other, self._prompt(other)
+            theirs, asked = prompt, other
+            prompt, prefix = self._prompt(other)
             stage.injector.collide(stage.core, prompt, theirs)
         kernels = dict(stage.core.kernels)
         with stage.ledger.during("a repair's postcondition"):
@@ -129,15 +132,22 @@ class Requester:
         if answer.hold is None:
             stage.count(f"{answer.verdict}: {answer.why}")
             return
-        prefix = stage.world.prefix(asked.tokens, asked.facts)
         held = _Held(asked, prompt, prefix, answer, answer.hold, kernels)
         if before is None and self._draw.random() < _WAITS:
             self._held.append(held)
         else:
             self._use(held, words, again=before is None)
 
-    def _prompt(self, asked: Asked) -> Any:
-        return self._stage.manager.prompt(asked.tokens, asked.facts)
+    def _prompt(self, asked: Asked) -> tuple[Any, Prefix]:
+        """A prompt as the manager takes it, and the truth about it; those asked for before are kept."""
+        known = self._known.get(asked)
+        if known is None:
+            stage = self._stage
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            prompt = stage.manager.prompt(asked.tokens, asked.facts)
+            known = self._known[asked] = prompt, stage.world.prefix(asked.tokens, asked.facts)
+        return known
 
     def _use(self, held: _Held, words: list[str], *, again: bool = True) -> None:
         """Confirm right before the launch, read, write what is missing, and give everything back."""
@@ -251,7 +261,9 @@ class Requester:
 
 
 def _places(hold: Hold) -> list[Place]:
-    return [(group, block) for group, pieces in hold.tables.items() for piece in pieces for block in piece.extent.blocks]
+    return [
+        (group, block) for group, pieces in hold.tables.items() for piece in pieces for block in piece.extent.blocks
+    ]
 
 
 def _told(answer: Answer) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from hitproof.rules.edit import TreePath, edit
 from hitproof.rules.resolve import resolve
@@ -53,7 +54,7 @@ def without(protection: str, rulebook: str = "mixed_attention") -> Rulebook:
 def _checks(source: RuleSource, layer: str) -> Iterator[tuple[TreePath, object]]:
     for tree in source.files.values():
         part = plain(tree)
-        owners = {("every_object",): part.get("every_object") or {}}
+        owners: dict[TreePath, Any] = {("every_object",): part.get("every_object") or {}}
         owners |= {("objects", name): rules for name, rules in (part.get("objects") or {}).items()}
         for owner, rules in owners.items():
             for check in rules.get("checks") or ():

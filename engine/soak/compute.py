@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hitproof.engine.soak.faulty_memory import FaultyMemory
 from hitproof.engine.soak.mixing import masked
 from hitproof.engine.soak.world import Rows, World
-from hitproof.engine.soak.faulty_memory import FaultyMemory
 from hitproof.spec.repair import RepairJob, RepairOutcome, Source
 
 __all__ = ["Compute"]

@@ -120,9 +120,9 @@ class FaultyMemory:
             return (*failed, place)
         self._tear(target)
         if target.blocks and self._happens("odd_address"):
-            place = (target.group, target.blocks[0])
+            first = (target.group, target.blocks[0])
             shift = self._draw.choice((16, 48, 64))
-            self._odd[place] = (shift, self.ledger.serial(*place), self.ledger.inject("odd_address", [place]))
+            self._odd[first] = (shift, self.ledger.serial(*first), self.ledger.inject("odd_address", [first]))
         return failed
 
     def payload(self, host: HostRows) -> memoryview:

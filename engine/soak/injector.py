@@ -51,7 +51,9 @@ class Injector:
         """Let the keys of a prompt lead to the segments of another one too; answers to how many."""
         with core.lock, self._ledger.lock:
             found = [slot for slot in core.index.find(other)[1] if slot.owner is None and slot.facts.end is not None]
-            fault = self._ledger.inject("hash_collision") if found else None
+            if not found:
+                return 0
+            fault = self._ledger.inject("hash_collision")
             for slot in found:
                 facts = slot.facts
                 inner = "state_bytes" not in slot.group.constants

@@ -1,4 +1,4 @@
-"""The judge of a soak: a plain reader that takes rows as an attention kernel would, and compares them with the truth."""
+"""The judge of a soak: a plain reader takes rows as an attention kernel would, and compares them with the truth."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Judge:
         Raises:
             WrongBytes: Something was, and the judge is strict.
         """
-        found = []
+        found: list[Wrong] = []
         for group in self._groups:
             first, to = read_at(group, length)
             if first < to:

@@ -71,7 +71,7 @@ def kill_writers(
     Raises:
         InternalError: The process that forks writers has ended.
     """
-    began, draw, reported, meaning = time.monotonic(), Random(seed), Reported(), killed_writer.meaning()
+    began, draw, reported, meaning = time.monotonic(), Random(seed), Reported(_CAPACITY), killed_writer.meaning()
     first, inside, at = 0, Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="hitproof-kills-") as folder:
         root = Path(folder) / "store"

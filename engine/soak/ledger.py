@@ -159,15 +159,17 @@ class Ledger:
         """Blocks that are between their last check and the end of their use; no fault is injected into them."""
         held = tuple(places)
         with self.lock:
-            self._read.update(held)
+            # A reader of a dead process may end at any time later; it counts for nothing in the next one.
+            read = self._read
+            read.update(held)
         try:
             yield
         finally:
             with self.lock:
-                self._read.subtract(held)
+                read.subtract(held)
                 for place in held:
-                    if self._read[place] <= 0:
-                        del self._read[place]
+                    if read[place] <= 0:
+                        del read[place]
 
     def spared(self, places: Iterable[Place]) -> bool:
         """Whether somebody reads one of these blocks; asked under the lock."""
@@ -176,7 +178,7 @@ class Ledger:
     def memory_is_gone(self) -> None:
         """Nothing of what lay in memory is left, and nobody reads it."""
         with self.lock:
-            self._read.clear()
+            self._read = Counter()
             for fault in self.faults:
                 if fault.places and not (fault.caught or fault.void):
                     fault.void = "gone with the process"

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from hitproof.engine.soak.stage import Stage
 
-__all__ = ["Housekeeper", "Mover", "Spoiler"]
+__all__ = ["Housekeeper", "MOVES", "Mover", "Spoiler"]
 
-_MOVES = {"demote": 5.0, "store": 2.0, "spill": 2.0, "promote": 4.0, "evict": 1.0, "defragment": 4.0, "share": 1.0}
+MOVES = {
+    "demote": 5.0,
+    "store": 2.0,
+    "spill": 2.0,
+    "promote": 4.0,
+    "evict": 1.0,
+    "defragment": 4.0,
+    "share": 1.0,
+    "rollback": 0.3,
+    "discard": 0.5,
+    "work": 1.0,
+}
+"""How often a mover moves segments how, against each other."""
+
 _ROLLS = 0.002
-_MOVES |= {"rollback": 0.3, "discard": 0.5, "work": 1.0}
 
 
 class Housekeeper:
@@ -57,8 +70,9 @@ class Mover:
 
     def turn(self) -> str:
         """Move one segment."""
-        what = self._draw.choices(list(_MOVES), list(_MOVES.values()))[0]
         stage = self._stage
+        moves = {**MOVES, **stage.settings.moves}
+        what = self._draw.choices(list(moves), list(moves.values()))[0]
         with stage.ledger.turn() as words, stage.ledger.during(f"{what}: measured on arrival"):
             done = self._move(what)
             words.append(f"{what} {'done' if done else 'not possible'}")
@@ -97,7 +111,9 @@ class Mover:
         core = self._stage.core
         with core.lock:
             group = self._draw.choice(list(core.recent))
-            slots = [slot for slot in core.recent[group] if (slot.facts.form == form if form else slot.extent is not None)]
+            slots = [
+                slot for slot in core.recent[group] if (slot.facts.form == form if form else slot.extent is not None)
+            ]
         return self._draw.choice(slots) if slots else None
 
 
@@ -119,13 +135,14 @@ class Spoiler:
         """One fault, or none where there is no victim."""
         stage, rate = self._stage, self._stage.settings.rate
         drawn = self._draw.random()
-        for kind, odds, strike in (
-            ("", _ROLLS, lambda: f"requests want another {stage.crowd.roll(self._draw)}"),
-            ("killed_process", rate("killed_process"), stage.kill),
-            ("disk_rot", rate("disk_rot"), lambda: stage.rot(self._draw)),
-        ):
+        strikes: tuple[tuple[float, Callable[[], str]], ...] = (
+            (_ROLLS, lambda: f"requests want another {stage.crowd.roll(self._draw)}"),
+            (rate("killed_process"), stage.kill),
+            (rate("disk_rot"), lambda: stage.rot(self._draw)),
+        )
+        for odds, strike in strikes:
             if drawn < odds:
-                return strike() or kind
+                return strike()
             drawn -= odds
         return stage.injector.strike(stage.core) or "no victim"
 

@@ -13,10 +13,11 @@ UNIT = 32
 """The hash unit, in tokens."""
 _NO_MEDIA = 1_000_000
 _SYSTEMS = 4
+_TURNS = 4
 _ROLLS = ("compressor_version", "index_config", "window_version", "separators", "skipped")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """A prompt before the manager has seen it.
 
@@ -43,22 +44,31 @@ class Crowd:
     talks: int = 14
     longest: int = 288
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ROLLS, 0))
+    _asked: dict[tuple[int, ...], Asked] = field(default_factory=dict)
     _texts: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def ask(self, draw: Random) -> Asked:
         """A prompt of some conversation, some turns in; popular conversations are drawn more often."""
         talk = min(self.talks - 1, int(draw.paretovariate(0.8)) - 1)
+        turn, approximate = draw.randrange(_TURNS), draw.random() < 0.2
+        key = (talk, turn, approximate, *self.versions.values())
+        known = self._asked.get(key)
+        if known is None:
+            known = self._asked[key] = self._turn(talk, turn, approximate)
+        return known
+
+    def _turn(self, talk: int, turn: int, approximate: bool) -> Asked:
         words = Random(f"{self.seed}/talk/{talk}")
         system = self._text(f"system/{talk % _SYSTEMS}", words.choice((40, 64, 97)))
         whole = (*system, *self._text(f"talk/{talk}", self.longest))[: self.longest]
-        length = draw.choice(words.sample(self.ends, 4))
-        return Asked(whole[:length], self.facts(words.randrange(4), words.randrange(3), draw.random() < 0.2))
+        length = words.sample(self.ends, _TURNS)[turn]
+        return Asked(whole[:length], self.facts(words.randrange(4), words.randrange(3), approximate))
 
     @property
     def ends(self) -> list[int]:
         """Lengths at which turns of conversations end, some of them no multiple of anything."""
         words = Random(f"{self.seed}/ends")
-        return sorted([self.longest, 128, 160, *(words.randrange(UNIT // 2, self.longest) for _ in range(7))])
+        return sorted([self.longest, 128, 160, *(words.randrange(UNIT + 1, self.longest) for _ in range(7))])
 
     def other(self, asked: Asked, draw: Random) -> Asked:
         """The same tokens asked by somebody else."""

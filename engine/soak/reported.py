@@ -19,11 +19,15 @@ class Reported:
     """A plain list of what was reported stored, and of the call that was cut.
 
     Args:
+        capacity: Of the store, in bytes.
+
+    Attributes:
         counts: How many calls were reported, and how cut ones ended.
         faults: What was promised and is not so, in words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
         self._held: OrderedDict[str, tuple[str, int]] = OrderedDict()
@@ -46,11 +50,17 @@ class Reported:
         """Notes how a call ended."""
         if what == "stored":
             mark, size, *evicted = rest
+            if evicted != (room := self._room(key, int(size))):
+                self.faults.append(f"a put of {key} evicted {evicted}, its room takes {room}")
             self._evict(evicted)
             self._held.pop(key, None)
             self._held[key] = (mark, int(size))
         elif what == "unstored":
-            self._evict(rest[1:])
+            reason, *evicted = rest
+            if reason in ("pinned", "too_large"):
+                self.faults.append(f"a put of {key} was refused as {reason}, and was not")
+            self._judge_gone(evicted)
+            self._evict(evicted)
         elif what == "deleted":
             self._leave(key)
         else:
@@ -76,8 +86,8 @@ class Reported:
             if other != key and mark != self._mark(other):
                 faults.append(f"{other} has {mark}, reported was {self._mark(other)}")
         gone = [other for other in self._held if other not in found and other != key]
-        if gone:
-            self._judge_gone(gone)
+        self._judge_gone(gone)
+        self.counts["cut put had evicted"] += len(gone)
         if self._cut:
             self._judge_cut(found[key][0] if key in found else None)
         self._held, self._cut = found, ()
@@ -91,16 +101,22 @@ class Reported:
         return found
 
     def _judge_gone(self, gone: Sequence[str]) -> None:
-        """A put that was cut may have made room, of what was unused longest, and no more than it needed."""
-        if not self._cut or self._cut[0] != "put":
+        """A put that was cut or failed may have made room, or begun to; nothing else takes what was reported stored."""
+        room: list[str] = []
+        if self._cut and self._cut[0] == "put":
+            room = self._room(self._cut[1], int(self._cut[3]) + _LARGEST_HEAD)
+        if gone != room[: len(gone)]:
             self.faults.append(f"lost, though reported stored: {', '.join(gone)}")
-            return
-        _, key, _, size = self._cut
-        order = [other for other in self._held if other != key]
-        freed = sum(self._held[other][1] for other in gone[:-1])
-        if gone != order[: len(gone)] or freed >= int(size) + _LARGEST_HEAD:
-            self.faults.append(f"lost, though reported stored, and no room that a cut put took: {', '.join(gone)}")
-        self.counts["cut put had evicted"] += len(gone)
+
+    def _room(self, key: str, need: int) -> list[str]:
+        """What leaves for so many bytes under a key: the longest unused of the others, one by one until they fit."""
+        others = [(other, size) for other, (_, size) in self._held.items() if other != key]
+        excess, leaving = sum(size for _, size in others) + need - self._capacity, list[str]()
+        for other, size in others:
+            if excess > 0:
+                leaving.append(other)
+                excess -= size
+        return leaving
 
     def _judge_cut(self, mark: str | None) -> None:
         what, key, *rest = self._cut

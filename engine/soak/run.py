@@ -1,4 +1,4 @@
-"""A soak with threads: actors take turns as fast as they can, die and begin anew together, and are watched for standstill."""
+"""A soak with threads: actors take turns as fast as they can, die and begin anew together; a standstill is told."""
 
 from __future__ import annotations
 
@@ -119,9 +119,7 @@ class _Run:
             except BaseException:
                 self.failures.append(f"the next start: {traceback.format_exc()}")
 
-    def _watch(
-        self, workers: Sequence[threading.Thread], deadline: float, told: Callable[[str], None] | None
-    ) -> None:
+    def _watch(self, workers: Sequence[threading.Thread], deadline: float, told: Callable[[str], None] | None) -> None:
         """Wait for the end; where nobody has ended a turn for long, tell where everybody stands."""
         seen, since, next_told = -1, time.monotonic(), time.monotonic() + _TOLD_S
         while any(worker.is_alive() for worker in workers):
@@ -135,7 +133,7 @@ class _Run:
                 return
             if told is not None and now > next_told:
                 next_told = now + _TOLD_S
-                told(f"{self.stage.counts['leases confirmed']} leases confirmed, {turns} turns")
+                told(f"{self.stage.settings.profile}: {self.stage.counts['leases confirmed']} leases confirmed")
 
 
 class _Lives:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
 
-from hitproof.engine.cache.manager import CacheManager
 from hitproof.engine.cache.core import Core
+from hitproof.engine.cache.manager import CacheManager
+from hitproof.engine.cache.measuring import Verify
 from hitproof.engine.cache.plain_memory import PlainMemory
 from hitproof.engine.cache.points import At, nobody
 from hitproof.engine.decide import Engine
@@ -73,11 +74,12 @@ class Settings:
         strict: Wrong bytes and lost segments end the run; else they are counted.
         rulebook: In place of the shipped one.
         rates: In place of `RATES`, kind by kind.
+        moves: In place of `engine.soak.moving.MOVES`, how often segments are moved how.
     """
 
     seed: int = 1
     profile: str = "gemma-3-27b"
-    verify: str = "use"
+    verify: Verify = "use"
     faults: frozenset[str] = frozenset(KINDS)
     prompts: float = 24.0
     talks: int = 14
@@ -85,6 +87,7 @@ class Settings:
     strict: bool = True
     rulebook: Rulebook | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
+    moves: Mapping[str, float] = field(default_factory=dict)
 
     def rate(self, kind: str) -> float:
         """How often a kind is injected; 0 where it is off."""
@@ -122,7 +125,7 @@ class Stage:
         self.ledger = Ledger(self._serial)
         self.promised = Promised(strict=settings.strict)
         self.counts: Counter[str] = Counter()
-        self.lives = 0
+        self.lives = self._measured = 0
         self.dying = False
         self.judge = Judge(self.engine.bound, strict=settings.strict)
         self.manager: CacheManager
@@ -138,9 +141,14 @@ class Stage:
             raise Killed
 
     @property
+    def measured(self) -> int:
+        """Segments that were measured at a use, in all lives."""
+        return self._measured + self.manager.measuring.measured
+
+    @property
     def core(self) -> Core:
         """The manager's inside, for faults and for the judge."""
-        return self.manager._core  # noqa: SLF001 - faults are done to what the manager keeps to itself
+        return self.manager._core
 
     def rot(self, draw: Random) -> str:
         """Turn a bit of a stored file; answers what was done."""
@@ -185,6 +193,8 @@ class Stage:
         if folder is not None:
             self._folder = folder
         self.close()
+        if self.lives:
+            self._measured += self.manager.measuring.measured
         settings, draw = self.settings, Random(f"{self.settings.seed}/{self.settings.profile}/life/{self.lives}")
         bound = self.engine.bound
         self.ledger.memory_is_gone()
@@ -259,10 +269,8 @@ class Stage:
     def close(self) -> None:
         """Close the disk tier; a dead one is left as it is."""
         if self.store is not None:
-            try:
+            with contextlib.suppress(Killed):
                 self.store.close()
-            except Killed:
-                pass
             self.store = None
 
     def _serial(self, group: str, block: int) -> int:

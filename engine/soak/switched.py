@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hitproof.engine.cache.measuring import Verify
 from hitproof.engine.soak.books import PROTECTIONS, without
 from hitproof.engine.soak.play import play
 from hitproof.engine.soak.stage import Settings, Stage
 
 __all__ = ["CASES", "Case", "Row", "switch_off"]
 
-TURNS = 6000
+TURNS = 12_000
+"""Most turns without a protection; with it a quarter of them are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +28,30 @@ class Case:
         profile: The model.
         verify: When bytes are measured; with `use` a measurement stands in for what is switched off.
         prompts: Prompts that the device has room for.
+        moves: How segments are moved, where it is not as usual.
+        movers: Actors that move them.
+        talks: Conversations.
     """
 
     faults: frozenset[str] = frozenset()
     rates: tuple[tuple[str, float], ...] = ()
     profile: str = "gemma-3-27b"
-    verify: str = "tier_crossing"
+    verify: Verify = "tier_crossing"
     prompts: float = 12.0
+    moves: tuple[tuple[str, float], ...] = ()
+    movers: int = 2
+    talks: int = 14
 
 
 CASES: dict[str, Case] = {
     "identity": Case(frozenset({"hash_collision"}), (("hash_collision", 0.1),)),
-    "block_integrity": Case(frozenset({"torn_copy"}), (("torn_copy", 0.4),)),
+    "block_integrity": Case(
+        frozenset({"torn_copy"}),
+        (("torn_copy", 0.4),),
+        moves=(("defragment", 60.0), ("evict", 15.0)),
+        movers=6,
+        talks=6,
+    ),
     "kernel_interface": Case(frozenset({"other_kernel"})),
     "group_intersection": Case(profile="deepseek-v4-flash"),
     "hardware_alignment": Case(frozenset({"odd_address"}), (("odd_address", 0.3),)),
@@ -84,7 +98,7 @@ def switch_off(protections: Iterable[str], seed: int = 1, turns: int = TURNS) ->
     Args:
         protections: Names of `PROTECTIONS`.
         seed: Of both runs.
-        turns: Turns of each run at most.
+        turns: Turns of the run without it, at most.
 
     Raises:
         UsageError: There is no such protection.
@@ -100,10 +114,12 @@ def switch_off(protections: Iterable[str], seed: int = 1, turns: int = TURNS) ->
             faults=case.faults,
             rates=dict(case.rates),
             prompts=case.prompts,
+            talks=case.talks,
+            moves=dict(case.moves),
             strict=False,
         )
-        shipped = _run(settings, turns)
-        edited = _run(replace(settings, rulebook=off), turns)
+        shipped = _run(settings, turns // 4, case.movers)
+        edited = _run(replace(settings, rulebook=off), turns, case.movers)
         yield Row(
             name,
             PROTECTIONS[name],
@@ -117,6 +133,6 @@ def switch_off(protections: Iterable[str], seed: int = 1, turns: int = TURNS) ->
         )
 
 
-def _run(settings: Settings, turns: int) -> Stage:
+def _run(settings: Settings, turns: int, movers: int) -> Stage:
     with tempfile.TemporaryDirectory(prefix="hitproof-soak-") as folder:
-        return play(settings, turns, Path(folder), until=lambda stage: stage.judge.wrong_uses > 0)
+        return play(settings, turns, Path(folder), movers=movers, until=lambda stage: stage.judge.wrong_uses > 0)

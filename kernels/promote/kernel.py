@@ -65,4 +65,4 @@ def promote_kernel(
         cells = write + row.to(tl.int64) * to_row + head.to(tl.int64) * to_head
         store_words(cells, word, value, mask, to_value, CELL, ITEM, UNIT_OUT)
     position = (token * heads + place + head) * WORDS + word
-    tl.atomic_add(total, total_of(position, value, mask))
+    tl.atomic_add(total, total_of(position, value, mask), sem="relaxed")

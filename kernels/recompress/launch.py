@@ -222,7 +222,7 @@ def _state_arguments(state: StoredState | None, compressor: Compressor, device: 
     return reading.start, state.table.to(device), state.pool.blocks, token, *reading.steps
 
 
-def _places(target: Held, layer: int, rows: Rows, state: StoredState | None, compressor: Compressor) -> dict[str, int]:
+def _places(target: Held, layer: int, rows: Rows, state: StoredState | None, compressor: Compressor) -> dict[str, Any]:
     """Compile-time arguments that say how the blocks lie."""
     aligned = state is not None and reading_of(state.pool, state_format(compressor)).aligned
     return {

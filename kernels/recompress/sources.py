@@ -21,8 +21,13 @@ __all__ = ["PROJECT", "PROJECT_FP32", "Rows", "scratch_size", "sources"]
 _INTERPRETED = Config({"BLOCK_T": 128, "BLOCK_D": 256, "BLOCK_N": 512})
 PROJECT = {DEFAULT: Config({"BLOCK_T": 64, "BLOCK_D": 64, "BLOCK_N": 64}, warps=4, stages=3), INTERPRET: _INTERPRETED}
 """Inputs and weights are of one 16-bit format."""
-PROJECT_FP32 = {DEFAULT: Config({"BLOCK_T": 64, "BLOCK_D": 64, "BLOCK_N": 32}, warps=8), INTERPRET: _INTERPRETED}
-"""Products of float32."""
+PROJECT_FP32 = {
+    DEFAULT: Config({"BLOCK_T": 64, "BLOCK_D": 64, "BLOCK_N": 32}, warps=8),
+    "sm100": Config({"BLOCK_T": 32, "BLOCK_D": 64, "BLOCK_N": 32}, warps=8),
+    INTERPRET: _INTERPRETED,
+}
+"""Products of float32. Triton 3.7.1 gives sm100's tensor cores those of 64 rows or more, which round them to tf32, though
+it is told not to."""
 _WHOLE = 1 << 30
 """Rows of a block that holds all rows of a projection."""
 

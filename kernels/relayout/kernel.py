@@ -72,7 +72,7 @@ def relayout_kernel(
             cells = write + row.to(tl.int64) * to_row + head.to(tl.int64) * to_head
             store_words(cells, word, value, inside, to_value, CELL, ITEM_OUT, UNIT_OUT)
         position = (token * heads + place + head) * WORDS + word
-        tl.atomic_add(total, total_of(position, value, mask))
+        tl.atomic_add(total, total_of(position, value, mask), sem="relaxed")
     else:
         rest = (tl.program_id(1) - PARTS) * BLOCK + lane
         byte = USED + rest - GAPS

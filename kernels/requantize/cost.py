@@ -30,7 +30,7 @@ def traffic(request: RepairRequest, job: Job, target: str = INTERPRET) -> Traffi
         kind_out = kind_of(run.write, copy.form, copy.scale is not None)
         width = _width(run, held.form, copy.form, (kind_in, kind_out))
         programs = -(-run.values // width)
-        one = held.form.group % width == 0 and run.read.small % width == 0
+        one = kind_in in _INLINE and held.form.group % width == 0 and run.read.small % width == 0
         read += 16 * programs + run.values * ROUNDING[run.read.dtype].bytes
         read += _INLINE.get(kind_in, 4) * (0 if kind_in == 0 else programs if one else run.values)
         read += 4 * run.values if kind_out == 1 else 0

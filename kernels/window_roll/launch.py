@@ -120,8 +120,8 @@ def enqueue(moves: Moves, total: torch.Tensor | None, head: int = 0, heads: int 
 
 def programs_of(source: Pool, target: Pool, tile: int) -> int:
     """Programs a block of a copy, for tiles of so many words."""
-    places = (pool.buffer[pool.geometry.offset :].data_ptr() for pool in (source, target))
-    return _tiles(_shape(source.geometry, target.geometry, *places, False), tile)
+    one, two = (pool.buffer[pool.geometry.offset :].data_ptr() for pool in (source, target))
+    return _tiles(_shape(source.geometry, target.geometry, one, two, False), tile)
 
 
 def _tiles(shape: dict[str, int], tile: int) -> int:

@@ -12,6 +12,7 @@ import hitproof.kernels.registry as registry
 from hitproof.cli.kernel_deletions import deletions
 from hitproof.kernels.registry import KERNELS
 from hitproof.rules import load_rulebook
+from tests.architecture.source_tree import LINKS
 from tests.cli.running import run
 
 REPAIRS = load_rulebook("mixed_attention").repairs
@@ -51,6 +52,18 @@ def test_a_kernel_that_fails_is_told_with_its_sizes(monkeypatch: pytest.MonkeyPa
     failures = done.data["repairs"][0]["failures"]
     assert any("V4 entries of ratio 4" == name and "rows are wrong" in text for name, text in failures)
     assert "rows are wrong" in run("kernels", "selftest", "--repair", "relayout").out
+
+
+def test_kernels_are_interpreted_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command asks a child that has the interpreter's switch, and tells what it told, its exit code too."""
+    pytest.importorskip("triton")
+    monkeypatch.setattr(registry, "interpreting", lambda: False)
+    monkeypatch.delenv(registry.INTERPRETER_SWITCH, raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(LINKS.parent))
+    done = run("kernels", "selftest", "--backend", "interpret", "--repair", "checksum", "--format=json")
+    assert (0, "interpret", "good") == (done.code, done.data["backend"], done.data["verdict"])
+    assert ["checksum"] == [one["repair"] for one in done.data["repairs"]]
+    assert 3 == run("kernels", "mutants", "--backend", "interpret", "--repair", "promot").code
 
 
 def test_every_deletion_of_a_declaration_is_noticed() -> None:
@@ -94,6 +107,8 @@ def test_deletions_leave_all_else() -> None:
     [
         ("kernels",),
         ("kernels", "selftest", "--backend", "fortran"),
+        ("kernels", "compile", "--targets", "sm33"),
+        ("kernels", "compile", "--repair", "promot"),
         ("kernels", "selftest", "--repair", "forward"),
         ("kernels", "mutants", "--repair", "promot"),
         ("kernels", "list", "no-such-rulebook"),

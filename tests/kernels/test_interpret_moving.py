@@ -116,7 +116,7 @@ def awkward_values(count: int, heads: int, values: int, random: Any) -> torch.Te
     return found
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.data(), st.integers(1, 9), st.integers(1, 11), st.integers(0, 4), st.randoms(use_true_random=False))
 def test_requantize_is_its_twin(data: st.DataObject, values: int, count: int, first: int, random: Any) -> None:
     """Between any two formats, at any byte and in any order: every byte is the twin's, but for a NaN's payload."""
@@ -243,3 +243,29 @@ def test_a_workspace_is_used() -> None:
     workspace = torch.tensor([99])
     found = quick_checksum.share_of(pool, table, 7, workspace=workspace)
     assert plain_checksum.share_of(pool, table, 7) == found == int(workspace) & (2**64 - 1)
+
+
+def far_apart(cell: int) -> Pool:
+    """Three blocks more than 2**31 bytes apart, in memory that is given only where it is touched."""
+    geometry = Geometry(2, 1, cell, stride=2**31 + 16)
+    return Pool(torch.empty(geometry.extent(3), dtype=torch.uint8), geometry, 3)
+
+
+def test_addresses_have_64_bits() -> None:
+    """Blocks beyond 2**31 and 2**32 bytes are read and written where they are."""
+    form, table = plain_row("bf16", 8), torch.tensor([2, 1, 0])
+    near = pool_of(Geometry(2, 1, 16), 3)
+    rows = torch.arange(6 * 16, dtype=torch.uint8).reshape(6, 1, 16)
+    # As bf16 none of these is a NaN.
+    scatter(near, table, rows)
+    for move in (
+        lambda source, target: quick_promote.promote(source, table, target, table, 6),
+        lambda source, target: quick_relayout.relayout(source, table, target, table, 6),
+        lambda source, target: quick_requantize.requantize(source, table, target, table, 6, (form, None), (form, None)),
+    ):
+        far, back = far_apart(16), pool_of(near.geometry, 3)
+        move(near, far)
+        assert torch.equal(rows, plain_checksum.gather(far, table, 6))
+        assert plain_checksum.share_of(near, table, 6) == quick_checksum.share_of(far, table, 6)
+        move(far, back)
+        assert torch.equal(near.buffer, back.buffer)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -24,14 +28,13 @@ from hitproof.kernels.recompress.reference import Compressor, live_rows, state_f
 from hitproof.kernels.recompress.slow import drawn_compressor, drawn_rows, slow_entries  # noqa: E402
 from hitproof.kernels.recompress.sources import scratch_size  # noqa: E402
 from hitproof.kernels.recompress.trial import allowed_row_error  # noqa: E402
+from hitproof.kernels.registry import INTERPRETER_SWITCH  # noqa: E402
 from hitproof.kernels.rotary import Rotary  # noqa: E402
 from hitproof.kernels.run import Held, RepairFault  # noqa: E402
-from hitproof.kernels.selftest import check_sources, check_trial, trials_of  # noqa: E402
 from hitproof.kernels.selftest.trial import empty_copy, held_rows  # noqa: E402
-from hitproof.rules import load_rulebook  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
+from tests.architecture.source_tree import LINKS  # noqa: E402
 
-DECLARED = load_rulebook("mixed_attention").repairs["recompress"]
 # The interpreter divides by way of numpy, which warns of what becomes a NaN on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 TERMS = 2.0**-15
@@ -258,17 +261,6 @@ def test_positions_need_more_than_32_bits() -> None:
     assert_close_but_for_nothing_else(one, two, 2)
 
 
-@pytest.mark.parametrize("trial", trials_of("recompress")[1:9:3], ids=lambda trial: trial.name)
-def test_trials_pass_interpreted(trial: Any) -> None:
-    """A sample of the trials, judged by plain loops, on the interpreted kernels."""
-    assert [] == check_trial(trial, DECLARED, "interpret")
-
-
-def test_lost_sources_are_told_interpreted() -> None:
-    """With what is declared it runs, and without any of it the source is lost and nothing is written."""
-    assert [] == check_sources(trials_of("recompress")[3], DECLARED, "interpret")
-
-
 CSA = COMPRESSORS["ratio 4"]
 FAULTS: dict[str, dict[str, Any]] = {
     "no whole windows": {"first": 5},
@@ -324,3 +316,22 @@ def test_no_block_that_is_not_there_is_touched() -> None:
         names["source_table"].fill_(-7)
         step.enqueue()
     assert all(bool((one.layers[0].buffer == 0xA5).all()) for one in (target, state))
+
+
+CHILD = """
+import json
+from hitproof.kernels.recompress.launch import specs
+from hitproof.kernels.targets import compile_one
+chosen = [spec for spec in specs() if spec.kernel.__name__ == "project_kernel"]
+print(json.dumps([[spec.constants["NATIVE"], compile_one("recompress", spec, "sm100").matrix] for spec in chosen]))
+"""
+
+
+def test_products_of_float32_stay_float32() -> None:
+    """On sm100 no tensor core, which would round them to tf32, takes products of float32; it takes those of 16 bits."""
+    environment = {name: value for name, value in os.environ.items() if name != INTERPRETER_SWITCH}
+    environment["PYTHONPATH"] = str(LINKS.parent)
+    done = subprocess.run([sys.executable, "-c", CHILD], env=environment, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert {0, 1} == {native for native, _ in found}
+    assert all((matrix > 0) == bool(native) for native, matrix in found)

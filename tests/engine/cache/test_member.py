@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from hitproof.engine.cache import CacheMember
 from hitproof.engine.ranks import Joint, Ranks, Room
 from hitproof.engine.ranks.agree import Offered
+from hitproof.spec.memory import Extent
 from tests.engine.cache.cases import Machine, prompt_tokens
 
 TOKENS = prompt_tokens(512)
@@ -46,6 +48,12 @@ def free_blocks(machine: Machine) -> dict[str, int]:
 def pins(machine: Machine) -> int:
     """Pins of all segments."""
     return sum(slot.facts.pins for slot in machine.manager.find(machine.prompt(MORE)))
+
+
+def disturb(machine: Machine) -> None:
+    """Another epoch of one segment, as if somebody had changed it."""
+    slot = next(slot for slot in machine.manager.find(machine.prompt(TOKENS)) if slot.rows)
+    slot.facts.epoch += 1
 
 
 def offered(machine: Machine, tokens: Sequence[int]) -> Offered:
@@ -119,6 +127,54 @@ def test_a_rank_that_cannot_promote_aborts_all() -> None:
         machine.check()
         assert 0 == pins(machine)
     assert {"demoted"} == forms(machines[0])
+    assert ["repair", "recompute"] == [machine.ask(MORE).verdict for machine in machines]
+
+
+def test_a_rank_whose_transfers_break_off_gives_everything_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What arrived before is given up too, and nobody has to wait for what it had claimed."""
+    machine = Machine()
+    machine.fill(TOKENS)
+    machine.demote_all(TOKENS)
+    free, load = free_blocks(machine), machine.memory.load
+    member, prompt = machine.manager.member(), machine.prompt(MORE)
+    lengths = member.offers(prompt, None).lengths
+    arrived: list[str] = []
+
+    def breaking(host: Any, target: Extent, places: Sequence[int]) -> tuple[int, ...]:
+        if len(arrived) > 1:
+            return tuple(places)
+        arrived.append(target.group)
+        return load(host, target, places)
+
+    monkeypatch.setattr(machine.memory, "load", breaking)
+    assert isinstance(member.prepare(prompt, 512, lengths[512]), str)
+    monkeypatch.undo()
+    assert 2 == len(arrived)
+    assert (free, 0) == (free_blocks(machine), pins(machine))
+    machine.check()
+    assert "repair" == machine.ask(MORE).verdict
+
+
+def test_a_rank_under_which_everything_moves_gives_everything_back() -> None:
+    """Where others interfere until no attempt is left, copies and claims of the last one are given up as well."""
+    machine = Machine()
+    machine.fill(TOKENS)
+    machine.demote_all(TOKENS)
+    free, points = free_blocks(machine), machine.points
+    member, prompt = machine.manager.member(), machine.prompt(MORE)
+    lengths = member.offers(prompt, None).lengths
+
+    def disturb_a_later_repair(point: str) -> None:
+        latest = points[::-1].index("again") if "again" in points else len(points)
+        if point == "run" and "load" in points[len(points) - latest :]:
+            disturb(machine)
+
+    machine.at = disturb_a_later_repair
+    assert "cannot be held" in str(member.prepare(prompt, 512, lengths[512]))
+    machine.at = None
+    assert (free, 0) == (free_blocks(machine), pins(machine))
+    machine.check()
+    assert "repair" == machine.ask(MORE).verdict
 
 
 @pytest.mark.parametrize("group", ["csa_entries", "window"])
@@ -133,6 +189,20 @@ def test_an_eviction_after_the_offer_is_noticed(group: str) -> None:
     assert isinstance(member.prepare(prompt, 512, lengths[512]), str)
     machine.check()
     assert 0 == pins(machine)
+
+
+def test_another_epoch_after_the_offer_is_noticed() -> None:
+    """The length could still be held, but not by what was offered; a new offer can be prepared."""
+    machine = Machine()
+    machine.fill(TOKENS)
+    member, prompt = machine.manager.member(), machine.prompt(MORE)
+    lengths = member.offers(prompt, None).lengths
+    machine.slots("csa_entries")[0].facts.epoch += 1
+    assert isinstance(member.prepare(prompt, 512, lengths[512]), str)
+    assert 0 == pins(machine)
+    lengths = member.offers(prompt, None).lengths
+    assert not isinstance(member.prepare(prompt, 512, lengths[512]), str)
+    member.abort()
 
 
 def test_what_moves_after_preparing_is_not_committed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from hitproof.engine.ranks import Room
@@ -20,6 +21,17 @@ def test_what_was_said_at_another_place_is_not_heard() -> None:
     assert [b"one", b"other (1, 1)"] == list(one.exchange((1, 1), b"one", LONG))
     assert [b"one", None] == list(one.exchange((1, 3), b"one", LONG))
     assert [b"one", b"other (2, 0)"] == list(one.exchange((2, 0), b"one", LONG))
+
+
+def test_what_was_said_before_does_not_end_the_wait() -> None:
+    """An old message that nobody heard is not taken for an answer that is still to come."""
+    room = Room(2)
+    room.seat(1).exchange((1, 0), b"old", NOW)
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(room.seat(0).exchange, (1, 1), b"one", LONG)
+        time.sleep(SOON)
+        room.seat(1).exchange((1, 1), b"other", NOW)
+        assert [b"one", b"other"] == list(heard.result(LONG))
 
 
 def test_who_says_nothing_in_time_is_not_heard() -> None:

@@ -1,0 +1,148 @@
+"""What a soak tells: leases, rows, and for each kind of fault who noticed it and how it went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hitproof.engine.soak.ledger import KINDS
+from hitproof.engine.soak.run import Ended
+from hitproof.engine.soak.stage import Stage
+
+__all__ = ["FaultRow", "SoakReport", "report"]
+
+UNSEEN = {
+    "use": "what changes on the device after the measurement of a use, while it is read",
+    "sampled": "what changes on the device after a segment's last measurement, at all uses but one in so many",
+    "tier_crossing": "what changes on the device after a segment's commit or its last crossing of tiers",
+}
+"""What each mode cannot see, by the definition of the mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """One kind of fault in a run.
+
+    Args:
+        kind: One of `KINDS`.
+        injected: How often.
+        caught: How often somebody noticed it, by who did.
+        recovered: How the turns went on in which it was noticed.
+        unread: How often nobody could notice it, by why: the rows were given up, overwritten, or never asked for.
+        used: How often wrong bytes of it were used.
+    """
+
+    kind: str
+    injected: int
+    caught: Mapping[str, int]
+    recovered: Mapping[str, int]
+    unread: Mapping[str, int]
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class SoakReport:
+    """A whole soak, over one profile or several.
+
+    Args:
+        verify: When bytes were measured.
+        profiles: Models.
+        seconds: Time.
+        turns: Operations.
+        leases: Confirmed leases whose every read row was compared with the truth.
+        measured: Segments that the manager measured at a use.
+        rows: Rows that were compared, by profile and group.
+        lives: Processes; one more than were killed.
+        reported: Segments that the disk reported stored.
+        lost: Of these, those that were gone or other bytes without a fault.
+        wrong_uses: Uses that read wrong bytes.
+        missing_uses: Uses that found no rows where some are read.
+        verdicts: Answers.
+        waits: Why requests were deferred or refused, and why writers had no room.
+        faults: By kind.
+        unseen: What the mode cannot see.
+        failures: What ended a run early.
+    """
+
+    verify: str
+    profiles: tuple[str, ...]
+    seconds: float
+    turns: int
+    leases: int
+    measured: int
+    rows: Mapping[str, int]
+    lives: int
+    reported: int
+    lost: int
+    wrong_uses: int
+    missing_uses: int
+    verdicts: Mapping[str, int]
+    waits: Mapping[str, int]
+    faults: tuple[FaultRow, ...]
+    unseen: str
+    failures: tuple[str, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing failed, nothing was lost, and no wrong byte was used that the mode promises to see."""
+        excused = self.verify != "use"
+        wrong = 0 if excused else self.wrong_uses
+        return not (self.failures or self.lost or wrong or self.missing_uses)
+
+
+def report(ended: Iterable[Ended]) -> SoakReport:
+    """Sum up the runs of a soak."""
+    runs = list(ended)
+    stages = [run.stage for run in runs]
+    counts: Counter[str] = Counter()
+    for stage in stages:
+        counts.update(stage.counts)
+    verify = stages[0].settings.verify
+    return SoakReport(
+        verify=verify,
+        profiles=tuple(stage.settings.profile for stage in stages),
+        seconds=sum(run.seconds for run in runs),
+        turns=sum(run.turns for run in runs),
+        leases=counts["leases confirmed"],
+        measured=sum(stage.measured for stage in stages),
+        rows={
+            f"{stage.settings.profile}/{group}": count
+            for stage in stages
+            for group, count in sorted(stage.judge.rows.items())
+        },
+        lives=sum(stage.lives for stage in stages),
+        reported=sum(stage.promised.reported for stage in stages),
+        lost=sum(stage.promised.lost for stage in stages),
+        wrong_uses=sum(stage.judge.wrong_uses for stage in stages),
+        missing_uses=sum(stage.judge.missing_uses for stage in stages),
+        verdicts=_of(counts, "verdict "),
+        waits={what: count for what, count in sorted(counts.items()) if what.startswith(_WAITS)},
+        faults=tuple(_row(kind, stages) for kind in KINDS),
+        unseen=UNSEEN[verify],
+        failures=tuple(f"{run.stage.settings.profile}: {run.failure}" for run in runs if run.failure),
+    )
+
+
+_WAITS = ("defer: ", "refuse: ", "not written: ")
+
+
+def _of(counts: Counter[str], start: str) -> dict[str, int]:
+    return {what[len(start) :]: count for what, count in sorted(counts.items()) if what.startswith(start)}
+
+
+def _row(kind: str, stages: Iterable[Stage]) -> FaultRow:
+    faults = [fault for stage in stages for fault in stage.ledger.faults if fault.kind == kind]
+    return FaultRow(
+        kind,
+        len(faults),
+        _ordered(Counter(fault.caught for fault in faults if fault.caught)),
+        _ordered(Counter(fault.recovered for fault in faults if fault.recovered)),
+        _ordered(Counter(fault.void for fault in faults if not fault.caught and not fault.used and fault.void)),
+        sum(fault.used for fault in faults),
+    )
+
+
+def _ordered(counter: Counter[str]) -> dict[str, int]:
+    """The most frequent first."""
+    return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,182 @@
+"""Claim `check_to_use`: what is read is what was checked, whoever comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hitproof.spec.bound import BoundGroup, BoundRulebook
+from hitproof.spec.condition import Node, bind
+from hitproof.spec.scenario import Expectation
+from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.holder import Holder, Move, Program, State, at_rest
+from hitproof.verification.model import GroupModel, World
+from hitproof.verification.parts import Part, each_group
+from hitproof.verification.run import Claim, Run
+from hitproof.verification.lease_stories import tell
+from hitproof.verification.template import Clause, goals, template
+from hitproof.verification.terms import all_of, negated
+from hitproof.verification.traces import shortest
+
+__all__ = ["CLAIM"]
+
+CHECKS, HELD = "checks", "held"
+
+
+def parts(bound: BoundRulebook) -> list[Part]:
+    """Two a group: what its checks let through, and its form machine beside a lease."""
+    eventful = [group for group in bound.groups if group.transitions]
+    return [
+        *each_group(bound.groups, "checks", about=(CHECKS,), constants=("row_tokens",)),
+        *each_group(
+            eventful,
+            *("transitions", "leasing", "invariants"),
+            about=(HELD,),
+            constants=("has_bytes",),
+            free=("stride",),
+        ),
+    ]
+
+
+def prove(run: Run) -> None:
+    """What passes its checks is at rest; a lease on what is at rest holds it until the device has read it."""
+    if CHECKS in run.part.about:
+        _checked_is_at_rest(run, run.group)
+    elif run.bound.rulebook.leasing is None:
+        run.gaps.append("the rulebook does not say how leases are taken")
+    else:
+        _Lease(run, run.group).prove()
+
+
+def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
+    world = World(run.bound)
+    model = world.group(group.id)
+    home = model.world.enums.member(group.facts["form"].type, group.home)
+    accepted = [model.accepted(), model.needed(), *world.usual()]
+    away = negated(model.own("form").value == home)
+    found = run.must_not(
+        world.ctx,
+        [*accepted, away, *world.domains()],
+        f"{group.id}: accepted means at home",
+        soft=lambda: small(world, *world.models.values()),
+    )
+    if found is None:
+        if run.must(world.ctx, [*accepted, *world.domains()], f"{group.id}: witness") is not None:
+            run.witness = f"{group.id} can be accepted"
+        return
+    length = found.model.eval(world.length, model_completion=True).as_long()
+    run.fail(
+        f"{group.id} is accepted at length {length}, and its segment is not in its home form",
+        f"{group.object} (no check reads self.form)",
+        group.rules.where,
+        decode_scenario(
+            found.model,
+            world,
+            "check_to_use",
+            f"{group.id} is accepted while its bytes are under way",
+            Expectation(accepted=True, ready=[group.id], at=length),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """One step and what it could break."""
+
+    move: Move
+    claims: list[Clause]
+    breaks: Any
+
+
+class _Lease:
+    """One group's form machine beside one holder of one of its segments."""
+
+    def __init__(self, run: Run, group: BoundGroup) -> None:
+        self.run, self.group = run, group
+        self.world = World(run.bound)
+        self.model = GroupModel(self.world, group, prefix="s.")
+        leasing = run.bound.rulebook.leasing
+        if leasing is None:
+            raise ValueError("no leases")
+        self.program = Program(self.model, leasing, has_bytes=bool(group.constants.get("has_bytes")))
+        self.declared = declared(run.bound, group)
+        self.before = State(self.model.own, Holder.fresh(self.model, "holder."))
+
+    def prove(self) -> None:
+        """Every step keeps the template and the goals."""
+        kept = {f"{self.group.object}: {move.label}": self._kept(move) for move in self._moves()}
+        self.run.count += len(kept)
+        for name in sorted(self.program.unknown):
+            self.run.gaps.append(f"{self.group.object}: no axiom says what the event '{name}' does to a reader")
+        base = [*self._domains(), *(formula for _, formula in self._invariant(self.before))]
+        found = self.run.must_none(
+            self.world.ctx, base, [(label, one.breaks) for label, one in kept.items()]
+        )
+        if found is not None:
+            label, answer = found
+            broken = [name for name, claim in kept[label].claims if not _true(answer.model, claim)]
+            self._fails(kept[label].move, f"{label} breaks: {', '.join(broken)}")
+            return
+        self._witness()
+
+    def _fails(self, move: Move, why: str) -> None:
+        """The template does not carry: a story is searched in which a goal fails."""
+        trace = shortest(self.run, self.group, self.declared)
+        if trace is None:
+            self.run.gaps.append(why)
+            return
+        sentence, scenario = tell(self.run, trace)
+        self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
+
+    def _moves(self) -> Iterator[Move]:
+        program, state = self.program, self.before
+        yield from program.steps_of_holder(state)
+        yield from program.events(state)
+        yield from program.others(state)
+        yield from program.faults(state)
+
+    def _kept(self, move: Move) -> _Kept:
+        claims = self._invariant(move.post)
+        wrong = negated(all_of([claim for _, claim in claims], self.model.true))
+        return _Kept(move, claims, all_of((move.guard, wrong), self.model.true))
+
+    def _invariant(self, state: State) -> list[Clause]:
+        return [*goals(self.program, state, self.declared), *template(self.program, state)]
+
+    def _domains(self) -> list[Any]:
+        return [*self.model.domains(), *self.world.domains()]
+
+    def _witness(self) -> None:
+        """A segment at home is pinned, noted, checked, confirmed and read."""
+        program, state = self.program, self.before
+        guards = [*state.holder.starts(), at_rest(self.model, state.facts("form").value)]
+        for does in ("take", "check", "confirm", "use"):
+            move = next(one for one in program.calls_of_holder(state) if one.does == does)
+            guards.append(move.guard)
+            state = move.post
+        if self.run.must(self.world.ctx, [*guards, *self._domains()], "witness") is not None:
+            self.run.witness = f"a lease on a segment of {self.group.id} is taken, confirmed and read by"
+
+
+def declared(bound: BoundRulebook, group: BoundGroup) -> Sequence[tuple[str, Node]]:
+    """The rulebook's own invariants over leases, for one group."""
+    constants = {f"group.{name}": value for name, value in group.constants.items()}
+    return [
+        (one.id, bind(one.require[group.object], constants)) for one in bound.invariants if one.over == "lease"
+    ]
+
+
+def _true(found: Any, claim: Any) -> bool:
+    return str(found.eval(claim, model_completion=True)) == "True"
+
+
+CLAIM = Claim(
+    id="check_to_use",
+    sentence="x.",
+    method="template invariant",
+    assumptions=(),
+    prove=prove,
+    parts=parts,
+    covers="{count} steps beside a lease",
+)

@@ -1,0 +1,335 @@
+"""Whoever holds a segment by a lease, as a program over the rulebook's steps, beside everybody who may come in between.
+
+One holder and one segment stand for any: what is said of the pair is said of every pair, and all others are events that
+may happen at any moment, the pins of other holders among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import z3
+
+from hitproof.spec.errors import Position
+from hitproof.spec.leasing import Leasing, LeaseStep
+from hitproof.verification.axioms.content import left_as_it_was
+from hitproof.verification.axioms.truth import Truth
+from hitproof.verification.encode import Z3Fact
+from hitproof.verification.model import GroupModel, Post
+from hitproof.verification.steps import Step, make_step
+from hitproof.verification.terms import all_of, any_of, choice, equal, implies, negated
+
+__all__ = ["Holder", "Move", "Program", "State", "at_rest"]
+
+Facts = Callable[[str], Z3Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What there is to know of one holder and one segment; each value is a term.
+
+    Args:
+        at: How many of the program's steps have been taken.
+        checked: The decision read the segment and found it fit to be read.
+        confirmed: The last confirmation, if any, said that all is as noted.
+        reading: The device reads.
+        misled: A confirmation said that all is as noted, and it was not.
+        robbed: A pin of the segment was given back by somebody who had none.
+        diverted: The page table entry was changed since the note, and not by an event.
+        intact: What the segment holds, and where, is as it was when it was noted.
+        epoch: The epoch that was noted.
+        form: The form that was noted.
+        mapping: The generation of the mapping that was noted.
+        mapped: Whether that was known.
+    """
+
+    at: Any
+    checked: Any
+    confirmed: Any
+    reading: Any
+    misled: Any
+    robbed: Any
+    diverted: Any
+    intact: Any
+    epoch: Any
+    form: Any
+    mapping: Any
+    mapped: Any
+
+    @classmethod
+    def fresh(cls, model: GroupModel, tag: str) -> Holder:
+        """A holder of whom nothing is known."""
+        ctx, form = model.world.ctx, model.own("form").value.sort()
+        terms = {
+            field.name: z3.Int(f"{tag}{field.name}", ctx=ctx)
+            if field.name in ("at", "epoch", "mapping")
+            else z3.Const(f"{tag}form", form)
+            if field.name == "form"
+            else z3.Bool(f"{tag}{field.name}", ctx=ctx)
+            for field in fields(cls)
+        }
+        return cls(**terms)
+
+    def starts(self) -> list[Any]:
+        """Nobody holds anything yet."""
+        told = (self.checked, self.confirmed, self.reading, self.misled, self.robbed, self.diverted)
+        return [self.at == 0, *(negated(term) for term in told)]
+
+    def differs(self, other: Holder) -> list[tuple[Any, Any]]:
+        """Pairs of terms in which two holders are not the same term."""
+        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
+        return [(mine, theirs) for mine, theirs in pairs if mine is not theirs]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A segment's facts, and its holder."""
+
+    facts: Facts
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Something that may happen.
+
+    Args:
+        label: What, in words.
+        guard: When.
+        post: The state afterwards.
+        rule: Id of the rule that says so.
+        where: Its place.
+        does: The holder's call that it is, `fault` for one of the faults, else an id of an event or `others`.
+        step: The event of the form machine, where it is one.
+    """
+
+    label: str
+    guard: Any
+    post: State
+    rule: str
+    where: Position
+    does: str
+    step: Step | None = None
+
+
+def at_rest(model: GroupModel, form: Any) -> Any:
+    """Bytes are read only where a segment is at home or, by a copy to the device, below; else they are under way."""
+    kind = model.group.facts["form"].type
+    names = dict.fromkeys((model.group.home, "demoted"))
+    return any_of([equal(form, model.world.enums.member(kind, name)) for name in names], model.false)
+
+
+class Program:
+    """The steps of a lease in the rulebook's order: those of `take`, a stay, those of `release`.
+
+    Args:
+        model: The segment's group.
+        leasing: The rulebook's section.
+        has_bytes: Whether a page table leads to the segment.
+    """
+
+    def __init__(self, model: GroupModel, leasing: Leasing, *, has_bytes: bool) -> None:
+        self.model, self.leasing, self.has_bytes = model, leasing, has_bytes
+        self.held = len(leasing.take)
+        """Here check, confirmation and use take place."""
+        self.over = self.held + 1 + len(leasing.release)
+        self._ctx = model.world.ctx
+        self._truth = Truth.fresh(self._ctx, f"{model.own.prefix}noted.")
+        self.unknown: set[str] = set()
+        """Events of which no axiom says what they do."""
+
+    def _place(self, phase: tuple[LeaseStep, ...], does: str) -> int | None:
+        return next((index for index, step in enumerate(phase) if step.does == does), None)
+
+    def _between(self, holder: Holder, low: int | None, high: int) -> Any:
+        """As many steps have been taken as `low` or more, and no more than `high`."""
+        return self.model.false if low is None else all_of((holder.at >= low, holder.at <= high), self.model.true)
+
+    def noted(self, holder: Holder) -> Any:
+        """Something was noted, and the lease is not over."""
+        place = self._place(self.leasing.take, "note")
+        return self._between(holder, None if place is None else place + 1, self.over - 1)
+
+    def pinned(self, holder: Holder) -> Any:
+        """The holder's own pin is on the segment."""
+        place, back = self._place(self.leasing.take, "pin"), self._place(self.leasing.release, "unpin")
+        until = self.over if back is None else self.held + 1 + back
+        return self._between(holder, None if place is None else place + 1, until)
+
+    def may_read(self, holder: Holder) -> Any:
+        """No step has been taken that waits until the device has read."""
+        fence = self._place(self.leasing.release, "fence")
+        return holder.at >= self.held if fence is None else self._between(holder, self.held, self.held + 1 + fence)
+
+    def honest(self, holder: Holder) -> Any:
+        """No fault has happened."""
+        return all_of((negated(holder.robbed), negated(holder.diverted)), self.model.true)
+
+    def same_mapping(self, state: State) -> Any:
+        """The page table's generation is what was noted; unknown and still unknown counts as the same."""
+        now, holder = state.facts("mapped_generation"), state.holder
+        same = implies(now.known, equal(now.value, holder.mapping))
+        return all_of((equal(now.known, holder.mapped), same), self.model.true)
+
+    def as_noted(self, state: State) -> Any:
+        """What a confirmation compares is what was noted."""
+        compared = {
+            "compare_epochs": lambda: equal(state.facts("epoch").value, state.holder.epoch),
+            "compare_forms": lambda: equal(state.facts("form").value, state.holder.form),
+            "compare_mapping": lambda: self.same_mapping(state),
+        }
+        return all_of([compared[step.does]() for step in self.leasing.confirm], self.model.true)
+
+    # What the holder does.
+
+    def steps_of_holder(self, state: State) -> Iterator[Move]:
+        """Every step by itself: others may come in between any two."""
+        phases = (*self.leasing.take, None, *self.leasing.release)
+        for index, step in enumerate(phases):
+            if step is None:
+                yield from self.stay(state)
+            else:
+                guard, post = self._taken(state, index, step)
+                yield self._move(f"the step {step.id}", guard, post, step, "take" if index < self.held else "release")
+
+    def stay(self, state: State) -> Iterator[Move]:
+        """What is done while everything is held: check, note anew, confirm, launch, complete, and begin to release."""
+        holder, true = state.holder, self.model.true
+        here = holder.at == self.held
+        yes, no = true, self.model.false
+        form = state.facts("form").value
+        fit = all_of((here, at_rest(self.model, form)), true)
+        yield self._call("check", fit, state, checked=yes)
+        if self._place(self.leasing.take, "note") is not None:
+            anew = self._note(state)
+            quiet = all_of((here, negated(holder.reading)), true)
+            post = State(state.facts, replace(anew, checked=no, confirmed=no))
+            yield Move("it notes anew", quiet, post, "leasing/take", self.leasing.where, "rebase")
+        same = all_of((here, holder.checked, self.as_noted(state)), true)
+        misled = any_of((holder.misled, negated(holder.intact)), no)
+        yield self._call("confirm", same, state, confirmed=yes, misled=misled)
+        yield self._call("use", all_of((here, holder.checked, holder.confirmed), true), state, reading=yes)
+        yield self._call("complete", holder.reading, state, reading=no)
+        yield self._call("let go", here, state, at=self._number(self.held + 1))
+
+    def calls_of_holder(self, state: State) -> Iterator[Move]:
+        """The same, with each phase as one step, as far as it goes: what a manager does under its lock."""
+        begin = State(state.facts, state.holder)
+        guard = state.holder.at == 0
+        for index, step in enumerate(self.leasing.take):
+            _, begin = self._taken(begin, index, step)
+        yield Move("it takes the lease", guard, begin, "leasing/take", self.leasing.where, "take")
+        yield from (move for move in self.stay(state) if move.does not in ("let go", "rebase"))
+        fence, last = self._place(self.leasing.release, "fence"), len(self.leasing.release)
+        reading = state.holder.reading
+        if fence is None:
+            yield self._released(state, self.held, 0, last, self.model.true)
+            return
+        yield self._released(state, self.held, 0, last, negated(reading))
+        yield self._released(state, self.held, 0, fence, reading)
+        yield self._released(state, self.held + 1 + fence, fence, last, negated(reading))
+
+    def _released(self, state: State, start: int, first: int, stop: int, when: Any) -> Move:
+        """Steps of the release from one to before another, as one call."""
+        after = State(state.facts, replace(state.holder, at=self._number(self.held + 1 + first)))
+        guards = [state.holder.at == start, when]
+        for index in range(first, stop):
+            step = self.leasing.release[index]
+            if step.does == "unpin":
+                guards.append(after.facts("pins").value >= 1)
+            _, after = self._taken(after, self.held + 1 + index, step)
+        guard = all_of(guards, self.model.true)
+        return Move("it releases", guard, after, "leasing/release", self.leasing.where, "release")
+
+    def _taken(self, state: State, index: int, step: LeaseStep) -> tuple[Any, State]:
+        """One step of a phase: when it can be taken, and the state after."""
+        holder, facts, true = state.holder, state.facts, self.model.true
+        guard = [holder.at == index]
+        if step.does == "pin":
+            facts = self._pins(state.facts, 1)
+        elif step.does == "unpin":
+            facts = self._pins(state.facts, -1)
+            guard.append(state.facts("pins").value >= 1)
+        elif step.does == "note":
+            holder = self._note(state)
+        elif step.does == "fence":
+            guard.append(negated(holder.reading))
+        return all_of(guard, true), State(facts, replace(holder, at=self._number(index + 1)))
+
+    def _note(self, state: State) -> Holder:
+        mapping = state.facts("mapped_generation")
+        return replace(
+            state.holder,
+            epoch=state.facts("epoch").value,
+            form=state.facts("form").value,
+            mapping=mapping.value,
+            mapped=mapping.known,
+            intact=self.model.true,
+            diverted=self.model.false,
+        )
+
+    # What others do.
+
+    def events(self, state: State, tag: str = "") -> Iterator[Move]:
+        """Events of the form machine, whoever lets them happen."""
+        model, holder = self.model, state.holder
+        for transition in model.group.transitions:
+            for source in transition.sources:
+                own = None if state.facts is model.own else state.facts
+                step = make_step(model, transition, source, own, tag)
+                kept = left_as_it_was(model, step, state.facts, self._truth)
+                if kept is None:
+                    self.unknown.add(transition.id)
+                    continue
+                intact = all_of((holder.intact, kept), model.true)
+                after = State(step.post, replace(holder, intact=intact))
+                rule = f"{model.group.object}/{transition.id}"
+                label = f"{transition.id} from {source}"
+                yield Move(label, step.guard, after, rule, transition.where, transition.id, step)
+
+    def others(self, state: State) -> Iterator[Move]:
+        """Pins of other holders: whoever gives one back has one, so that the tracked holder's own is not touched."""
+        mine = choice(self.pinned(state.holder), self._number(1), self._number(0))
+        pins = state.facts("pins").value
+        more = State(self._pins(state.facts, 1), state.holder)
+        yield Move("another one pins", self.model.true, more, "leasing/take", self.leasing.where, "others")
+        spare = any_of((pins > mine, all_of((state.holder.robbed, pins > 0), self.model.true)), self.model.false)
+        less = State(self._pins(state.facts, -1), state.holder)
+        yield Move("another one unpins", spare, less, "leasing/release", self.leasing.where, "others")
+
+    def faults(self, state: State, tag: str = "") -> Iterator[Move]:
+        """What rules do not allow and a confirmation must tell: a pin given back by who had none, a changed entry."""
+        holder, model, true = state.holder, self.model, self.model.true
+        pins = state.facts("pins").value
+        robbed = State(self._pins(state.facts, -1), replace(holder, robbed=true))
+        guard = all_of((self.pinned(holder), pins == 1), true)
+        yield Move("a pin is lost", guard, robbed, "leasing/take", self.leasing.where, "fault")
+        if self.has_bytes:
+            other = Z3Fact(z3.Int(f"{tag}other.mapping", ctx=self._ctx), z3.Bool(f"{tag}other.mapped", ctx=self._ctx))
+            fact = model.group.facts["mapped_generation"]
+            inside = implies(other.known, model.world.enums.within(fact, other.value))
+            facts = _but(state.facts, model, mapped_generation=other)
+            after = State(facts, replace(holder, diverted=true, intact=model.false))
+            guard = all_of((self.noted(holder), inside, negated(self.same_mapping(after))), true)
+            yield Move("the page table entry is changed", guard, after, "leasing/confirm", self.leasing.where, "fault")
+
+    def _pins(self, facts: Facts, by: int) -> Facts:
+        pins = facts("pins")
+        return _but(facts, self.model, pins=Z3Fact(pins.value + by, pins.known))
+
+    def _call(self, does: str, guard: Any, state: State, **changes: Any) -> Move:
+        after = State(state.facts, replace(state.holder, **changes))
+        return Move(does, guard, after, "leasing/confirm", self.leasing.where, does)
+
+    def _move(self, label: str, guard: Any, post: State, step: LeaseStep, does: str) -> Move:
+        return Move(label, guard, post, f"leasing/{step.id}", step.where, does)
+
+    def _number(self, value: int) -> Any:
+        return z3.IntVal(value, ctx=self._ctx)
+
+
+def _but(facts: Facts, model: GroupModel, **changes: Z3Fact) -> Facts:
+    """The same facts with some replaced."""
+    return Post({**{name: facts(name) for name in model.group.facts}, **changes})
