@@ -31,9 +31,10 @@ def tell(run: Run, trace: Trace) -> tuple[str, Scenario | None]:
     steps = ", ".join(move.label for move in trace.moves)
     broken = trace.broken[0]
     sentence = f"{SAYS.get(broken, f'{broken} fails')}, after: {steps}"
-    changed = _changed(trace)
     known = {name for name in trace.broken if name in SAYS}
-    if not changed and known & {"read as checked", "confirmation tells", "epoch tells"}:
+    of_content = known & {"read as checked", "confirmation tells", "epoch tells"}
+    changed = _changed(trace) if of_content else []
+    if of_content and not changed:
         return sentence, None
     facts: dict[str, FactValue] = {}
     segments, events = _segments(trace), list(_events(trace))

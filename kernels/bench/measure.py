@@ -126,4 +126,4 @@ def _seconds(work: Callable[[], Any], *, on_gpu: bool, runs: int) -> float:
         end.record()
         marks.append((begin, end))
     torch.cuda.synchronize()
-    return median(begin.elapsed_time(end) / 1e3 for begin, end in marks)
+    return median([float(begin.elapsed_time(end)) / 1e3 for begin, end in marks])

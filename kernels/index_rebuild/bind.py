@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitproof.kernels.index_rebuild import launch, reference
 from hitproof.kernels.index_rebuild.reference import ROTATIONS, TokenIndexer
 from hitproof.kernels.recompress.bind import copy_facts
-from hitproof.kernels.recompress.inputs import LayerWeights, require_layers
+from hitproof.kernels.recompress.inputs import LayerWeights, kept_from, require_layers
 from hitproof.kernels.recompress.layers import require_windows
 from hitproof.kernels.registry import pick
 from hitproof.kernels.run import Done, Held, Job, RepairFault
@@ -38,7 +38,9 @@ def run(request: RepairRequest, job: Job, backend: str = "torch") -> Done:
         _require_places(request, own, entries, target)
     for layer, own in enumerate(weights):
         if isinstance(own, TokenIndexer):
-            kept = _kept_span(inputs, layer, request.first, request.to)
+            kept_from(inputs, request.first, request.to)
+            end = inputs.start + inputs.count
+            kept = Span(inputs.layers[layer], inputs.table, inputs.start, end, inputs.first)
             into = Span(target.layers[layer], target.table, request.first, request.to, target.first)
             of_tokens(kept, inputs.form, own, into, target.form, rotation)
         else:
@@ -64,15 +66,3 @@ def _require_places(request: RepairRequest, weights: TokenIndexer | LayerWeights
         made //= weights.compressor.ratio
     if made != target.count or entries.count < target.count:
         raise RepairFault("failed", f"{made} keys for {entries.count} entries do not go into a copy of {target.count}")
-
-
-def _kept_span(inputs: Held, layer: int, first: int, to: int) -> Span:
-    """Kept rows of one layer, once those of the tokens [first, to) are known to be among them.
-
-    Raises:
-        RepairFault: They are not.
-    """
-    end = inputs.start + inputs.count
-    if not inputs.start <= first <= to <= end:
-        raise RepairFault("source_lost", f"inputs of [{first}, {to}) are needed, and [{inputs.start}, {end}) are kept")
-    return Span(inputs.layers[layer], inputs.table, inputs.start, end, inputs.first)

@@ -56,4 +56,4 @@ def _of_tokens(inputs: Held, indexer: TokenIndexer, tokens: int, cell: int, targ
 
 def _read_bytes(tensor: torch.Tensor) -> int:
     """Bytes of a number as the kernel reads it."""
-    return min(4, tensor.element_size())
+    return min(4, int(tensor.element_size()))

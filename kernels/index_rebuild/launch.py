@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +10,19 @@ import torch
 from hitproof.kernels.blocks import Geometry, Pool
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
 from hitproof.kernels.index_rebuild import choosing
-from hitproof.kernels.index_rebuild.reference import TokenIndexer, require_token_keys
-from hitproof.kernels.launching import launch
+from hitproof.kernels.index_rebuild.reference import TokenIndexer, require_place, require_token_keys
 from hitproof.kernels.numbers import CODES, V32_INDEX_ROW, RowFormat, plain_row
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.launch import entries_into
 from hitproof.kernels.rotary import Rotary, frequencies, turns
 from hitproof.kernels.row_constants import cell_steps, form_constants, reading_of, set_constants, unit_for
 from hitproof.kernels.run import Held
-from hitproof.kernels.spans import Span, fits, located
+from hitproof.kernels.spans import Span, located
+from hitproof.kernels.steps import Step
 from hitproof.spec.errors import TensorError
 
 __all__ = [
     "CONFIGS",
-    "Making",
     "NATIVE_CONFIGS",
     "TURN_CONFIGS",
     "enqueue",
@@ -37,6 +35,8 @@ __all__ = [
 
 CONFIGS = {
     DEFAULT: Config({"BLOCK_T": 64, "BLOCK_X": 16}, warps=8, stages=2),
+    # Triton 3.7 multiplies float32 on this matrix unit in TF32, whatever is asked; tiles of 64 tokens would go there.
+    "sm100": Config({"BLOCK_T": 32, "BLOCK_X": 16}, warps=4, stages=2),
     INTERPRET: Config({"BLOCK_T": 64, "BLOCK_X": 128}),
 }
 NATIVE_CONFIGS = {
@@ -54,23 +54,6 @@ _ENDLESS = 1 << 30
 """Rows of the one block that scratch rows lie in, whose true number may vary without another compilation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
-    """One launch: its tensors are on the device, its arguments in the kernel's order.
-
-    Args:
-        kernel: Name of the kernel.
-        rows: Keys that it makes.
-        arguments: Run-time arguments.
-        constants: Compile-time arguments.
-    """
-
-    kernel: str
-    rows: int
-    arguments: tuple[Any, ...]
-    constants: Mapping[str, Any]
-
-
 def write_token_keys(
     inputs: Span,
     input_form: RowFormat,
@@ -79,7 +62,7 @@ def write_token_keys(
     form: RowFormat,
     rotation: str = "none",
     *,
-    workspace: tuple[Making, ...] | None = None,
+    workspace: tuple[Step, ...] | None = None,
 ) -> None:
     """The twin of `reference.write_token_keys`; returns without waiting.
 
@@ -126,26 +109,19 @@ def write_keys(keys: torch.Tensor, into: Span, form: RowFormat, rotation: str = 
     count = into.end - into.start
     if tuple(keys.shape) != (count, form.values):
         raise TensorError("not the keys of this place", got=list(keys.shape), expected=[count, form.values])
-    fits(into.pool, torch.empty((0, 1, form.cell_bytes), dtype=torch.uint8))
-    located(into, into.start, into.end)
+    require_place(into, form)
     enqueue((_turning(keys.to(torch.float32).contiguous(), into, form, rotation),))
 
 
-def enqueue(makings: tuple[Making, ...]) -> None:
+def enqueue(steps: tuple[Step, ...]) -> None:
     """Launch what was prepared; neither allocates nor waits, so that it can be captured in a graph."""
-    from hitproof.kernels.index_rebuild.kernel import keys_kernel, turn_kernel
-
-    for making in makings:
-        kernel, configs = keys_kernel, NATIVE_CONFIGS if making.constants.get("NATIVE") else CONFIGS
-        if making.kernel == "turn_kernel":
-            kernel, configs = turn_kernel, TURN_CONFIGS
-        tile = config_for(configs, making.arguments[0].device).tiles["BLOCK_T"]
-        launch(kernel, (-(-making.rows // tile),), configs, *making.arguments, **making.constants)
+    for step in steps:
+        step.enqueue()
 
 
 def prepare(
     inputs: Span, input_form: RowFormat, indexer: TokenIndexer, into: Span, form: RowFormat, rotation: str = "none"
-) -> tuple[Making, ...]:
+) -> tuple[Step, ...]:
     """Look at everything and bring tables and weights to the device; arguments as in `write_token_keys`.
 
     Raises:
@@ -200,8 +176,10 @@ def _making(
     into: Span,
     form: RowFormat,
     place: _Place | None = None,
-) -> Making:
+) -> Step:
     """The launch that makes keys of the tokens of `into`."""
+    from hitproof.kernels.index_rebuild.kernel import keys_kernel
+
     device, rotary = into.pool.buffer.device, indexer.rotary
     where = place or _place_of(into, form)
     reading = reading_of(inputs.pool, input_form)
@@ -235,18 +213,24 @@ def _making(
         **set_constants(form.values, rotary),
         **_written(where, form),
     }
-    return Making("keys_kernel", into.end - into.start, arguments, constants)
+    configs = NATIVE_CONFIGS if native else CONFIGS
+    tiles = -(-(into.end - into.start) // config_for(configs, device).tiles["BLOCK_T"])
+    return Step(keys_kernel, (tiles,), configs, arguments, constants)
 
 
-def _turning(keys: torch.Tensor, into: Span, form: RowFormat, rotation: str) -> Making:
+def _turning(keys: torch.Tensor, into: Span, form: RowFormat, rotation: str) -> Step:
     """The launch that writes float32 keys `[T, D]`."""
+    from hitproof.kernels.index_rebuild.kernel import turn_kernel
+
     size, turned = form.values, rotation == "hadamard"
     if turned and size & (size - 1):
         raise TensorError("only keys of a power of two can be turned", got=size, expected="a power of two")
     place = _place_of(into, form)
     steps = (size - 1).bit_length()
     constants = {"SIZE": size, "WIDTH": 1 << steps, "TURNED": int(turned), "STEPS": steps, **_written(place, form)}
-    return Making("turn_kernel", keys.shape[0], (keys, *place.arguments, keys.shape[0], size**-0.5), constants)
+    arguments = (keys, *place.arguments, keys.shape[0], size**-0.5)
+    tiles = -(-keys.shape[0] // config_for(TURN_CONFIGS, keys.device).tiles["BLOCK_T"])
+    return Step(turn_kernel, (tiles,), TURN_CONFIGS, arguments, constants)
 
 
 def _written(place: _Place, form: RowFormat) -> dict[str, Any]:

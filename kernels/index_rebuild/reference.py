@@ -13,6 +13,7 @@ from functools import partial
 import torch
 from torch.nn import functional
 
+from hitproof.kernels.blocks import read_table
 from hitproof.kernels.norms import Linear, projected
 from hitproof.kernels.numbers import RowFormat, decode, encode
 from hitproof.kernels.recompress import Compressed, Compressor, CompressorState, recompress
@@ -28,6 +29,7 @@ __all__ = [
     "TokenIndexer",
     "compressed_keys",
     "hadamard",
+    "require_place",
     "require_token_keys",
     "token_keys",
     "write_entry_keys",
@@ -154,9 +156,22 @@ def require_token_keys(inputs: Span, input_form: RowFormat, indexer: TokenIndexe
             got=f"{input_form.values} to {form.values} numbers",
             expected=f"{wanted} to {size}",
         )
-    for span, rows in ((inputs, input_form), (into, form)):
-        fits(span.pool, torch.empty((0, 1, rows.cell_bytes), dtype=torch.uint8))
-        located(span, into.start, into.end)
+    fits(inputs.pool, torch.empty((0, 1, input_form.cell_bytes), dtype=torch.uint8))
+    located(inputs, into.start, into.end)
+    require_place(into, form)
+
+
+def require_place(into: Span, form: RowFormat) -> None:
+    """Keys of a format go into the blocks of a span, each of which is named once.
+
+    Raises:
+        TensorError: They do not.
+    """
+    fits(into.pool, torch.empty((0, 1, form.cell_bytes), dtype=torch.uint8))
+    block, inside = divmod(located(into, into.start, into.end), into.pool.geometry.rows)
+    blocks = read_table(into.pool, into.table[block:], into.end - into.start, inside)
+    if len(set(blocks)) != len(blocks):
+        raise TensorError("a table that is written names a block twice", got=blocks[:20], expected="each block once")
 
 
 def write_entry_keys(

@@ -17,8 +17,8 @@ def traffic(request: RepairRequest, job: Job, target: str = INTERPRET) -> Traffi
 
     Operations on the hash table are atomic and not in the sums: two a key where no two meet.
     """
-    found, _, move = *job.source("self"), job.source("kv")
-    held, keys, moves = job.copy(), found.rows.numel(), move.old.numel()
+    found, move, held = job.source("self")[0], job.source("kv"), job.copy()
+    keys, moves = found.rows.numel(), move.old.numel()
     number, tile = found.rows.element_size(), tiles_of(CONFIGS, target)["BLOCK"]
     programs, size = -(-keys // tile), places(keys)
     cleared = Traffic(written=12 * size + 32)

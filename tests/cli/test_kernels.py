@@ -66,6 +66,27 @@ def test_kernels_are_interpreted_in_a_process_of_their_own(monkeypatch: pytest.M
     assert 3 == run("kernels", "mutants", "--backend", "interpret", "--repair", "promot").code
 
 
+def test_a_spill_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that keeps registers in memory gives exit code 1 and a line that says which."""
+    import hitproof.kernels.targets as targets
+
+    def compiled(target: str, spills: int) -> targets.Compiled:
+        return targets.Compiled("promote", "promote_kernel", "a case", target, {"BLOCK": 8}, 4, 99, spills, 0, 1, 2)
+
+    monkeypatch.setattr(targets, "compile_all", lambda repairs, names: [compiled(names[0], 0), compiled(names[1], 12)])
+    done = run("kernels", "compile", "--targets", "sm80, gfx950")
+    assert 1 == done.code
+    assert "SPILLS: promote_kernel for gfx950, a case: 12 bytes a lane" in done.out
+    told = run("kernels", "compile", "--targets", "sm80,gfx950", "--format=json")
+    assert (1, "spills") == (told.code, told.data["verdict"])
+    assert [0, 12] == [one["spills"] for one in told.data["kernels"]]
+    page = run("kernels", "compile", "--targets", "sm80,gfx950", "--markdown").out.splitlines()
+    assert [
+        "| kernel | case | sm80 | gfx950 |",
+        "| `promote_kernel` | a case | 99 / 0 / 1 / 2 | 99 / 0 / 1 / 2 |",
+    ] == page[::2]
+
+
 def test_every_deletion_of_a_declaration_is_noticed() -> None:
     """Each source and each fact has its line, and says who noticed."""
     pytest.importorskip("torch")

@@ -67,10 +67,11 @@ def start(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_two_processes_agree_and_stay_in_step(start: Any) -> None:
-    """Different evictions give one length, a rank that raises aborts one turn, and a launch that failed is told."""
+    """Different evictions give one length; a rank that raises aborts one turn; a launch that failed is told."""
     ranks = start("agreeing")
     first = [one.hear() for one in ranks]
-    assert [(True, 48, True, [1])] * 2 == [(one["go"], one["length"], one["finished"], one["pins"]) for one in first]
+    wanted = {"go": True, "length": 128, "used": True, "finished": True, "pins": [0]}
+    assert [wanted] * 2 == [{name: one[name] for name in wanted} for one in first]
     assert first[0]["record"] == first[1]["record"]
     whole, failed = [one.hear() for one in ranks]
     assert (False, [1], [0], True) == (whole["go"], whole["ranks"], whole["pins"], whole["alive"])

@@ -1,43 +1,17 @@
-"""Small kernels that try single device functions, and pools for kernels under test."""
+"""Single device functions called on tensors, and pools for kernels under test."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 
 from hitproof.kernels.blocks import Geometry, Pool, gather, pool_of, scatter
-from hitproof.kernels.triton_numbers import decode_bits, encode_bits
-from hitproof.kernels.triton_words import total_of
+from tests.kernels.tiny_kernels import decode_kernel, encode_kernel, total_kernel
 
 __all__ = ["copies", "decoded", "encoded", "filled", "poisoned", "total"]
 
 _BLOCK = 1 << 16
-
-
-@triton.jit
-def encode_kernel(values, bits, count, CODE: tl.constexpr, BLOCK: tl.constexpr):
-    """Bits of numbers in a format."""
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(values + index, mask=index < count)
-    tl.store(bits + index, encode_bits(value, CODE).to(tl.int64), mask=index < count)
-
-
-@triton.jit
-def decode_kernel(bits, values, count, CODE: tl.constexpr, BLOCK: tl.constexpr):
-    """Numbers of bits of a format."""
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(values + index, decode_bits(tl.load(bits + index, mask=index < count), CODE), mask=index < count)
-
-
-@triton.jit
-def total_kernel(places, words, into, count, BLOCK: tl.constexpr):
-    """Sum of the shares of words."""
-    index = tl.arange(0, BLOCK)
-    word = tl.load(words + index, mask=index < count, other=0).to(tl.uint64, bitcast=True)
-    tl.store(into, total_of(tl.load(places + index, mask=index < count, other=0), word, index < count))
 
 
 def encoded(values: Any, code: int) -> Any:

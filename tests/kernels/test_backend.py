@@ -20,6 +20,7 @@ import hitproof.kernels.backend as backends  # noqa: E402
 import hitproof.kernels.registry as registry  # noqa: E402
 from hitproof.kernels.backend import backend_on, default_backend, self_check  # noqa: E402
 from hitproof.kernels.blocks import Geometry, Pool  # noqa: E402
+from hitproof.kernels.checksum import launch  # noqa: E402
 from hitproof.kernels.devices import device_of, moved  # noqa: E402
 from hitproof.kernels.numbers import plain_row  # noqa: E402
 from hitproof.kernels.registry import INTERPRETER_SWITCH, implementation, pick  # noqa: E402
@@ -61,7 +62,7 @@ def test_a_gpu_that_cannot_be_used_is_warned_of_once(fault: str, monkeypatch: py
     monkeypatch.setattr(backends, "require_triton", lambda: None)
     if fault == "wrong sum":
         monkeypatch.setattr(backends, "self_check", lambda device: self_check("cpu"))
-        monkeypatch.setattr(backends.launch, "share_of", lambda *_: 7)
+        monkeypatch.setattr(launch, "share_of", lambda *_: 7)
     with pytest.warns(RuntimeWarning) as caught:
         assert "torch" == backend_on("cuda")
         assert "torch" == backend_on("cuda")
@@ -142,7 +143,7 @@ def test_pick_names_the_twin() -> None:
     assert ["plain", "quick", "quick"] == [pick(name, "plain", "quick") for name in registry.BACKENDS]
 
 
-def job_of(buffer: torch.Tensor) -> Job:
+def job_of(buffer: Any) -> Job:
     """A job whose rows, copy and sources share memory."""
     geometry = Geometry(2, 1, 8)
     pools = [Pool(buffer[16 * i : 16 * i + 32], geometry, 2) for i in range(2)]

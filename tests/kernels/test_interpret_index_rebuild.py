@@ -173,4 +173,8 @@ def test_what_the_kernels_do_not_know_is_refused() -> None:
     into = Span(pool_of(Geometry(4, 1, 64), 2, poison=POISON), torch.tensor([0, 1]), 0, 8)
     with pytest.raises(TensorError):
         launch.write_token_keys(kept, plain_row("fp32", 17), indexer, into, plain_row("bf16", 32))
+    twice = Span(into.pool, torch.tensor([1, 1]), 0, 8)
+    for write in (launch.write_keys, reference.write_keys):
+        with pytest.raises(TensorError, match="twice"):
+            write(torch.zeros((8, 32)), twice, plain_row("bf16", 32))
     assert bool((into.pool.buffer == POISON).all())

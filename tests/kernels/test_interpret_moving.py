@@ -21,7 +21,7 @@ import hitproof.kernels.relayout.launch as quick_relayout  # noqa: E402
 import hitproof.kernels.relayout.reference as plain_relayout  # noqa: E402
 import hitproof.kernels.requantize.launch as quick_requantize  # noqa: E402
 import hitproof.kernels.requantize.reference as plain_requantize  # noqa: E402
-from hitproof.kernels.blocks import Geometry, Pool, pool_of, scatter  # noqa: E402
+from hitproof.kernels.blocks import Geometry, Layout, Pool, gather, pool_of, scatter  # noqa: E402
 from hitproof.kernels.numbers import (  # noqa: E402
     V4_INDEX_ROW,
     V4_ROW,
@@ -105,7 +105,7 @@ def in_one_run(read: RowFormat, write: RowFormat) -> bool:
         return False
 
 
-def awkward_values(count: int, heads: int, values: int, random: Any) -> torch.Tensor:
+def awkward_values(count: int, heads: int, values: int, random: Any) -> Any:
     """Numbers at scales from 2**-40 to 2**40, with zeros, subnormals and, now and then, a NaN or an infinite one."""
     draw = torch.Generator().manual_seed(random.randrange(2**31))
     found = torch.randn((count, heads, values), generator=draw)
@@ -123,7 +123,8 @@ def test_requantize_is_its_twin(data: st.DataObject, values: int, count: int, fi
     read = data.draw(st.sampled_from(formats(values)))
     write = data.draw(st.sampled_from([form for form in formats(values) if in_one_run(read, form)]))
     heads, rows = data.draw(st.integers(1, 2)), 4
-    layouts = [data.draw(st.sampled_from(["token_major", "head_major"])) for _ in range(2)]
+    orders: tuple[Layout, ...] = ("token_major", "head_major")
+    layouts = [data.draw(st.sampled_from(orders)) for _ in range(2)]
     offset = data.draw(st.integers(0, 8))
     scales = [_apart(form, count, heads, data) for form in (read, write)]
     source, held = poisoned(
@@ -134,10 +135,9 @@ def test_requantize_is_its_twin(data: st.DataObject, values: int, count: int, fi
     geometry = Geometry(rows, heads, write.cell_bytes, layouts[1], offset=offset // 2)
     one, two = copies(poisoned(geometry, count, 1, random)[0])
     table = torch.tensor(random.sample(range(one.blocks), -(-(count + 1) // rows)))
-    places: dict[str, int] = {"first": 1, "source_first": first % rows}
     pairs = (read, scales[0]), (write, scales[1])
-    plain_requantize.requantize(source, held, one, table, count, *pairs, **places)
-    quick_requantize.requantize(source, held, two, table, count, *pairs, **places)
+    plain_requantize.requantize(source, held, one, table, count, *pairs, first=1, source_first=first % rows)
+    quick_requantize.requantize(source, held, two, table, count, *pairs, first=1, source_first=first % rows)
     off = one.buffer != two.buffer
     if bool(off.any()):
         assert _only_payloads(one, two, table, count, write)
@@ -155,7 +155,7 @@ def _apart(form: RowFormat, count: int, heads: int, data: st.DataObject) -> Any:
 
 def _only_payloads(one: Pool, two: Pool, table: Any, count: int, form: RowFormat) -> bool:
     """Whether two pools differ only in which NaN a NaN is; bf16 and fp16 have many."""
-    rows = [plain_checksum.gather(pool, table, count, 1) for pool in (one, two)]
+    rows = [gather(pool, table, count, 1) for pool in (one, two)]
     plain = RowFormat(form.parts, pad=form.cell_bytes - RowFormat(form.parts).cell_bytes)
     values = [decode(cells, plain) for cells in rows]
     same = (values[0] == values[1]) | (values[0].isnan() & values[1].isnan())
@@ -198,12 +198,13 @@ def test_a_block_that_is_not_there_is_not_touched(block: int) -> None:
     source, right = pool_of(geometry, 3, poison=1), torch.tensor([0, 1, 2])
     wrong = torch.tensor([0, block, 2])
     form = (plain_row("bf16", 12), None)
+    ways: tuple[Any, ...] = (
+        lambda target, total, one, two: quick_promote.enqueue(total, source, one, target, two, 12),
+        lambda target, total, one, two: quick_relayout.enqueue(total, source, one, target, two, 12),
+        lambda target, total, one, two: quick_requantize.enqueue(source, one, target, two, 12, form, form),
+    )
     for tables in ((right, wrong), (wrong, right)):
-        for enqueue in (
-            lambda target, total, one, two: quick_promote.enqueue(total, source, one, target, two, 12),
-            lambda target, total, one, two: quick_relayout.enqueue(total, source, one, target, two, 12),
-            lambda target, total, one, two: quick_requantize.enqueue(source, one, target, two, 12, form, form),
-        ):
+        for enqueue in ways:
             target = pool_of(geometry, 3, poison=0xA5, slack=64)
             enqueue(target, torch.zeros(1, dtype=torch.int64), *tables)
             assert bool((target.buffer[-64:] == 0xA5).all())
@@ -265,7 +266,7 @@ def test_addresses_have_64_bits() -> None:
     ):
         far, back = far_apart(16), pool_of(near.geometry, 3)
         move(near, far)
-        assert torch.equal(rows, plain_checksum.gather(far, table, 6))
+        assert torch.equal(rows, gather(far, table, 6))
         assert plain_checksum.share_of(near, table, 6) == quick_checksum.share_of(far, table, 6)
         move(far, back)
         assert torch.equal(near.buffer, back.buffer)

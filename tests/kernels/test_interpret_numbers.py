@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,7 +20,7 @@ _LOW = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001, 0xF000, 0xFFFF)
 """Lower halves of float32 numbers: ties, their neighbours, and the ends."""
 
 
-def awkward_numbers() -> torch.Tensor:
+def awkward_numbers() -> Any:
     """Every upper half of a float32 number, with lower halves at and around ties, and with random ones."""
     upper = torch.arange(1 << 16, dtype=torch.int64) << 16
     draw = torch.Generator().manual_seed(4)
@@ -27,7 +29,7 @@ def awkward_numbers() -> torch.Tensor:
     return torch.where(bits >= 1 << 31, bits - (1 << 32), bits).to(torch.int32).view(torch.float32)
 
 
-def bits_of(cells: torch.Tensor) -> torch.Tensor:
+def bits_of(cells: Any) -> Any:
     """int64: little-endian numbers of the last dimension's bytes."""
     places = torch.tensor([1 << (8 * byte) for byte in range(cells.shape[-1])])
     return (cells.to(torch.int64) * places).sum(-1)

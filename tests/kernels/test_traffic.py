@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-import triton.language as tl  # noqa: E402
+pytest.importorskip("triton")
 
 from hitproof.kernels.counting import counted  # noqa: E402
 from hitproof.kernels.registry import INTERPRETER_SWITCH, KERNELS, interpreting  # noqa: E402
@@ -15,6 +13,7 @@ from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.selftest import trials_of  # noqa: E402
 from hitproof.kernels.traffic import traffic_of  # noqa: E402
 from hitproof.spec.errors import UsageError  # noqa: E402
+from tests.kernels.tiny_kernels import some_lanes_kernel  # noqa: E402
 
 SAMPLE = {
     "checksum": (0, 5, 8, 23),
@@ -28,18 +27,6 @@ SAMPLE = {
     "window_roll": (0, 2, 3, 8, 11),
 }
 """Trials by number: sizes and formats that differ, and that the interpreter is done with in about a second."""
-
-
-@triton.jit
-def some_lanes_kernel(source, target, total, N: tl.constexpr):
-    """Five of eight words read, three written, two added; 16 x 16 products of 32 numbers."""
-    lane = tl.arange(0, 8)
-    read = tl.load(source + lane, mask=lane < 5, other=0)
-    tl.store(target + lane, read.to(tl.int64), mask=lane < 3)
-    tl.atomic_add(total + lane, read, mask=lane < 2)
-    if tl.load(source) == 0:
-        zero = tl.zeros([16, N], tl.float32)
-        tl.store(total, tl.sum(tl.sum(tl.dot(zero, tl.trans(zero)), axis=0), axis=0).to(tl.int32))
 
 
 def test_lanes_that_are_masked_are_not_counted() -> None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from hitproof.engine.cache.hold import Hold
+from hitproof.engine.soak.ledger import Ledger
 from hitproof.engine.soak.machine import simulated
 from hitproof.engine.soak.simulate import SetUp, Simulated, shortest, simulate
 from hitproof.engine.soak.stage import Settings
@@ -65,3 +66,17 @@ def test_a_release_that_does_not_wait_for_the_device_is_found(monkeypatch: pytes
     again = quiet(found.seed, least.failure.step)
     assert (again.failure, again.digest) == (least.failure, least.digest)
     assert quiet(found.seed, least.failure.step - 1).failure is None
+
+
+def test_a_reader_of_a_dead_process_takes_nothing_off_the_next_ones() -> None:
+    """Its end may come at any time, when its memory is collected; blocks that are read now stay spared."""
+    ledger = Ledger(lambda group, block: 0)
+    dead, alive = ledger.reading([("full", 1)]), ledger.reading([("full", 1)])
+    dead.__enter__()
+    ledger.memory_is_gone()
+    assert not ledger.spared([("full", 1)])
+    alive.__enter__()
+    dead.__exit__(None, None, None)
+    assert ledger.spared([("full", 1)])
+    alive.__exit__(None, None, None)
+    assert not ledger.spared([("full", 1)])
