@@ -16,6 +16,7 @@ from hitproof.cli.options import (
     ReportFormat,
     RulebookArgument,
 )
+from hitproof.cli.proofs import Wanted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,6 +54,15 @@ def verify(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, max=256, help="Processes. (default: as many as there are cores)")
     ] = None,
+    proof: Annotated[
+        Path | None, typer.Option("--proof", help="File that remembers what was proved, for the next run.")
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option("--verdicts", help="Write the verdicts alone, for strict loading.")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", help="Private key (PEM, Ed25519) that signs the verdicts.")
+    ] = None,
     format: Annotated[
         ReportFormat, typer.Option("--format", help="Text for people, JSON for programs, the others for pipelines.")
     ] = ReportFormat.text,
@@ -60,7 +70,10 @@ def verify(
 ) -> int:
     """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
     checking = _checking(emit_smt, second=cross_check)
-    report, book = _run(rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking)
+    files = Wanted(proof, verdicts, sign)
+    report, book = _run(
+        rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking, files=files
+    )
     written = {} if out is None else _write_counterexamples(report, out)
     if format is ReportFormat.text:
         _tell(report, written, crossed=cross_check)
@@ -122,12 +135,16 @@ def _run(
     mutants: bool,
     jobs: int | None,
     checking: Checking | None,
+    files: Wanted,
 ) -> tuple[VerifyReport, str]:
     """The report, and the rulebook's own file."""
     from hitproof.cli.books import open_book, select_profiles
     from hitproof.cli.progress import progress
+    from hitproof.cli.proofs import check_wanted, earlier_proof, write_proofs, write_verdicts
+    from hitproof.spec.proof import CLAIMS
 
     wanted = _claims(claims)
+    check_wanted(files, partly=wanted is not None)
     book = open_book(rulebook)
     chosen = select_profiles(profiles)
     for profile in chosen:
@@ -135,7 +152,17 @@ def _run(
     _require_solver()
     from hitproof.engine.scenario import EngineReplayer
     from hitproof.verification import verify as verify_rulebook
+    from hitproof.verification.memory import Memory, same_question
 
+    crossed = checking is not None and checking.second is not None
+    earlier = earlier_proof(files.proof)
+    memory = Memory(earlier, crossed=crossed)
+    asks_all = not mutants and (checking is None or checking.folder is None)
+    digest = book.source.digest
+    known = earlier is not None and same_question(earlier, digest, chosen, wanted or CLAIMS, crossed=crossed)
+    if earlier is not None and earlier.report is not None and known and asks_all:
+        write_verdicts(files, earlier)
+        return earlier.report, book.rules.where.file
     with progress(f"verifying {book.rules.name}") as tell:
         report = verify_rulebook(
             book.source,
@@ -147,7 +174,9 @@ def _run(
             progress=tell,
             jobs=jobs,
             checking=checking,
+            memory=memory,
         )
+    write_proofs(files, memory, report, chosen)
     return report, book.rules.where.file
 
 

@@ -78,7 +78,8 @@ def watched() -> Iterator[list[Launch]]:
     try:
         yield seen
     finally:
-        _WATCHERS.remove(seen)
+        # By identity: two watchers that have seen the same are equal.
+        _WATCHERS[:] = [one for one in _WATCHERS if one is not seen]
 
 
 @contextmanager

@@ -14,6 +14,7 @@ __all__ = [
     "MissingFileError",
     "Position",
     "ProfileError",
+    "ProofError",
     "ReferenceNameError",
     "RingError",
     "SchemaError",
@@ -179,6 +180,12 @@ class TensorError(HitproofError):
     """A tensor, a buffer or a block table has another shape, number format or extent than a kernel takes."""
 
     code = "tensor"
+
+
+class ProofError(HitproofError):
+    """A proof is missing, is not about what is to be loaded, or is not signed as it must be."""
+
+    code = "proof"
 
 
 class StoreError(HitproofError):

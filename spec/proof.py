@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from hitproof.spec.scenario import Scenario
 
 __all__ = [
+    "AXIOMS_DIGEST",
     "CLAIMS",
     "ClaimResult",
     "ClaimVerdict",
@@ -39,6 +40,11 @@ CLAIMS = (
     "graph_covers_machine",
 )
 """Claims that a rulebook must keep, in the order in which they are told."""
+
+AXIOMS_DIGEST = "009e1b55d2b6768e8c7e0adc1ac925aa7139ce2dc66a4c838e2c7142c091a6f7"
+"""Digest of the axioms that proofs rest on: of the files in `verification/axioms/`, which the running path never reads.
+A proof that was made with others is not one of what this version asks for. `make schema` writes it.
+"""
 
 ClaimVerdict = Literal["proved", "refuted", "unknown"]
 

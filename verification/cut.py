@@ -61,6 +61,7 @@ class Cutter:
         self._rules: dict[frozenset[str], dict[str, Any]] = {}
         self._keys: dict[tuple[object, ...], str] = {}
         self._digests: dict[int, tuple[object, str]] = {}
+        self._common: str | None = None
 
     def cut(self, part: Part) -> Cut:
         """The rules that a part reads.
@@ -93,6 +94,14 @@ class Cutter:
         wiring = [sorted((role, number[peer]) for role, peer in groups[name].peers.items()) for name in order]
         places = [number[name] for name in groups]
         return digest_of(part.about, len(part.groups), contents, wiring, places, self._around_key(part))
+
+    def lasting_key(self, part: Part) -> str:
+        """The same for proofs that outlive a run: with what every proof of a rulebook may read, and no run changes."""
+        if self._common is None:
+            left = _RULEBOOK_FIELDS - {"name", "where"}
+            values = values_of(self.bound.rulebook)
+            self._common = digest_of({name: values[name] for name in left})
+        return digest_of(self.key(part), self._common)
 
     def _order(self, names: tuple[str, ...]) -> list[str]:
         """The part's groups, then the peers that they read, in an order that no id decides."""

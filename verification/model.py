@@ -21,12 +21,15 @@ FAR = 2**40
 
 
 class World:
-    """What all groups of one decision share: a context, the request, the run time and the length."""
+    """What all groups of one decision share: a context, the request, the run time and the length.
 
-    def __init__(self, bound: BoundRulebook, prefix: str = "") -> None:
+    A world that is made `beside` another one reads the same state by other rules.
+    """
+
+    def __init__(self, bound: BoundRulebook, prefix: str = "", beside: World | None = None) -> None:
         self.bound = bound
-        self.ctx = z3.Context()
-        self.enums = EnumSorts(self.ctx)
+        self.ctx = z3.Context() if beside is None else beside.ctx
+        self.enums = EnumSorts(self.ctx) if beside is None else beside.enums
         self.prefix = prefix
         self.true, self.false = self.enums.true, z3.BoolVal(False, ctx=self.ctx)
         rulebook = bound.rulebook

@@ -88,7 +88,7 @@ class Prover:
 
     def prove(self, job: PartJob) -> Outcome:
         """Prove one part."""
-        return self._outcome(job.claim, self.parts(job.claim, job.profile)[job.index], self.cutter(job.profile))
+        return self.ask_part(job.claim, self.parts(job.claim, job.profile)[job.index], self.cutter(job.profile))
 
     def ask(self, mutant: Mutant) -> MutantResult:
         """Break the rulebook in one place and ask the mutant's claim, until it is refuted.
@@ -105,7 +105,7 @@ class Prover:
         parts = ALL_CLAIMS[mutant.claim].parts_of(bound)
         answers: list[Answered] = []
         for part in sorted(parts, key=lambda part: cutter.key(part) in before):
-            outcome = self._outcome(mutant.claim, part, cutter)
+            outcome = self.ask_part(mutant.claim, part, cutter)
             answers.append(Answered(outcome))
             if outcome.counterexample is not None and outcome.counterexample.replayed:
                 break
@@ -120,7 +120,8 @@ class Prover:
             result=result,
         )
 
-    def _outcome(self, claim: str, part: Part, cutter: Cutter) -> Outcome:
+    def ask_part(self, claim: str, part: Part, cutter: Cutter) -> Outcome:
+        """Prove a part of a claim on rules that a cutter cuts; with its own constants where open ones do not do."""
         begin = process_time()
         self.asker.questions.begin(f"{claim}: {part.label}")
         run = Run(cutter.cut(part), self.asker, self.replayer, part)
@@ -128,5 +129,5 @@ class Prover:
         failed = bool(run.gaps) or run.counterexample is not None
         if not (failed and part.free):
             return run.outcome(process_time() - begin)
-        again = self._outcome(claim, replace(part, free=frozenset()), cutter)
+        again = self.ask_part(claim, replace(part, free=frozenset()), cutter)
         return replace(again, seconds=process_time() - begin, alone=True)

@@ -14,6 +14,7 @@ from hitproof.spec.proof import CLAIMS, ClaimResult, MutantResult, VerifyReport,
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
 from hitproof.verification.judge import Answered, judge
+from hitproof.verification.memory import Memory
 from hitproof.verification.mutants import MUTANTS, Mutant
 from hitproof.verification.pool import Work, at_work
 from hitproof.verification.prover import Job, PartJob, Prover
@@ -36,6 +37,7 @@ def verify(
     progress: Progress | None = None,
     jobs: int | None = None,
     checking: Checking | None = None,
+    memory: Memory | None = None,
 ) -> VerifyReport:
     """Prove or refute claims about a rulebook.
 
@@ -49,6 +51,7 @@ def verify(
         progress: Called with what is being worked on.
         jobs: Processes to use; as many as there are cores without. With 1 everything runs in this process.
         checking: What becomes of each question beside its answer: asked again in a second solver, written down.
+        memory: What was proved before; it is told what is proved now.
 
     Raises:
         UsageError: No profile, or an unknown claim.
@@ -63,7 +66,7 @@ def verify(
     prover = Prover(source, by_name, replayer, timeout_ms, checking)
     processes = min(jobs or os.cpu_count() or 1, len(chosen) * len(profiles) + len(broken))
     with at_work(prover, processes) as work:
-        plan = _Plan(prover, chosen, progress or _quiet)
+        plan = _Plan(prover, chosen, progress or _quiet, memory)
         plan.do(work, [*broken, *plan.proved_once()])
         plan.do(work, plan.failed_elsewhere())
     results = [result for claim in chosen for result in plan.results(claim)]
@@ -90,8 +93,8 @@ def run_mutant(
 class _Plan:
     """Which part is proved for whom, and what came out."""
 
-    def __init__(self, prover: Prover, claims: Sequence[str], progress: Progress) -> None:
-        self.prover, self.progress = prover, progress
+    def __init__(self, prover: Prover, claims: Sequence[str], progress: Progress, memory: Memory | None) -> None:
+        self.prover, self.progress, self.memory = prover, progress, memory
         self.mutants: dict[str, MutantResult] = {}
         self._parts: dict[tuple[str, str], list[PartJob]] = {}
         self._keys: dict[PartJob, str] = {}
@@ -109,6 +112,12 @@ class _Plan:
     def proved_once(self) -> list[PartJob]:
         """The first of all parts with equal keys, the widest before the others, so that no process is left alone."""
         jobs = dict.fromkeys(self._proved_by.values())
+        if self.memory is not None:
+            for job in tuple(jobs):
+                known = self.memory.known(job.claim, self._lasting_key(job))
+                if known is not None:
+                    self._outcomes[job] = known
+                    del jobs[job]
         return sorted(jobs, key=lambda job: -len(self.prover.parts(job.claim, job.profile)[job.index].groups))
 
     def failed_elsewhere(self) -> list[PartJob]:
@@ -122,6 +131,10 @@ class _Plan:
                 self._proved_by[job] = first.setdefault((job.claim, job.profile, self._bound_key(job)), job)
         return [job for job in first.values() if job not in self._outcomes]
 
+    def _lasting_key(self, job: PartJob) -> str:
+        part = self.prover.parts(job.claim, job.profile)[job.index]
+        return self.prover.cutter(job.profile).lasting_key(part)
+
     def _bound_key(self, job: PartJob) -> str:
         """The key of a part in which no constant is left open."""
         part = self.prover.parts(job.claim, job.profile)[job.index]
@@ -133,6 +146,8 @@ class _Plan:
             self.progress(f"mutant {job.id}" if isinstance(job, Mutant) else f"{job.claim}: {job.profile}")
             if isinstance(job, PartJob) and isinstance(done, Outcome):
                 self._outcomes[job] = done
+                if self.memory is not None:
+                    self.memory.keep(job.claim, self._lasting_key(job), done)
             elif isinstance(done, MutantResult):
                 self.mutants[done.id] = done
 

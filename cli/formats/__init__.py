@@ -1,9 +1,23 @@
-"""Reports of the verifier as other programs read them: SARIF, JUnit, annotations of GitHub, Markdown."""
+"""Answers of commands as pipelines read them: SARIF, JUnit, annotations of GitHub, Markdown."""
 
-from hitproof.cli.formats.findings import Finding, findings
-from hitproof.cli.formats.github import github_annotations
-from hitproof.cli.formats.junit import junit_xml
-from hitproof.cli.formats.markdown import markdown_summary
-from hitproof.cli.formats.sarif import sarif_log
+from hitproof.cli.formats.document import Case, Check, Document, Finding, few, found_at
+from hitproof.cli.formats.failed import failed
+from hitproof.cli.formats.junit import require_junit
+from hitproof.cli.formats.played import played
+from hitproof.cli.formats.verified import verified
+from hitproof.cli.formats.writing import PIPELINE_FORMATS, write_report
 
-__all__ = ["Finding", "findings", "github_annotations", "junit_xml", "markdown_summary", "sarif_log"]
+__all__ = [
+    "PIPELINE_FORMATS",
+    "Case",
+    "Check",
+    "Document",
+    "Finding",
+    "failed",
+    "few",
+    "found_at",
+    "played",
+    "require_junit",
+    "verified",
+    "write_report",
+]

@@ -1,21 +1,23 @@
-"""JUnit XML: a suite a claim, a case a model."""
+"""JUnit XML: a suite a check, a case a model or a scenario."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import Any
 
+from hitproof.cli.formats.document import Case, Document, one_line
 from hitproof.spec.errors import UsageError
-from hitproof.spec.proof import VerifyReport
 
-__all__ = ["junit_xml"]
+__all__ = ["junit_xml", "require_junit"]
+
+_RESULTS = {"failed": "Failure", "unknown": "Error"}
 
 
-def junit_xml(report: VerifyReport) -> str:
-    """The report as JUnit XML: refuted is a failure, unknown an error, a surviving mutant a failure of its claim.
+def require_junit() -> None:
+    """JUnit reports need a package.
 
     Raises:
-        UsageError: The package junitparser is missing.
+        UsageError: It is not installed.
     """
     if find_spec("junitparser") is None:
         raise UsageError(
@@ -23,39 +25,39 @@ def junit_xml(report: VerifyReport) -> str:
             expected="junitparser",
             hint="pip install 'hitproof[cli]'",
         )
+
+
+def junit_xml(document: Document) -> str:
+    """The answer as JUnit XML: what has failed is a failure, what is unknown an error.
+
+    Raises:
+        UsageError: The package junitparser is missing.
+    """
+    require_junit()
     import junitparser
 
-    xml: Any = junitparser.JUnitXml("hitproof")
-    for claim in dict.fromkeys(result.id for result in report.claims):
-        suite = junitparser.TestSuite(claim)
-        for result in report.claims:
-            if result.id != claim:
-                continue
-            found = result.counterexample
-            told = result.detail if found is None else f"{found.place}: {found.sentence}"
-            _case(suite, result.profile, f"{report.rulebook}.{claim}", result.verdict, told, result.seconds)
-        for mutant in report.mutants:
-            if mutant.claim == claim:
-                verdict = "proved" if mutant.killed else "refuted"
-                told = "" if mutant.killed else f"{mutant.place}: {mutant.change} passes"
-                _case(suite, mutant.id, f"{report.rulebook}.{claim}.mutants", verdict, told, mutant.result.seconds)
+    xml: Any = junitparser.JUnitXml(one_line(f"hitproof {document.command}"))
+    for name in dict.fromkeys(case.suite for case in document.cases):
+        suite: Any = junitparser.TestSuite(one_line(name))
+        for case in document.cases:
+            if case.suite == name:
+                suite.add_testcase(_case(junitparser, case))
         xml.add_testsuite(suite)
     xml.update_statistics()
     text: bytes = xml.tostring()
     return text.decode()
 
 
-def _case(suite: Any, name: str, place: str, verdict: str, told: str, seconds: float) -> None:
-    import junitparser
+def _case(junitparser: Any, case: Case) -> Any:
+    class Placed(junitparser.TestCase):  # type: ignore[misc]
+        """A test with the file in which pipelines link to it."""
 
-    case = junitparser.TestCase(name, place, seconds)
-    if verdict == "refuted":
-        case.result = [junitparser.Failure(_printable(told), "refuted")]
-    elif verdict == "unknown":
-        case.result = [junitparser.Error(_printable(told), "unknown")]
-    suite.add_testcase(case)
+        file = junitparser.Attr("file")
 
-
-def _printable(text: str) -> str:
-    """XML has no place for control characters."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    made = Placed(one_line(case.name), one_line(case.place), case.seconds)
+    if case.file:
+        made.file = one_line(case.file)
+    if case.outcome in _RESULTS:
+        kind = getattr(junitparser, _RESULTS[case.outcome])
+        made.result = [kind(one_line(case.told), case.outcome)]
+    return made

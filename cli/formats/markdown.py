@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from hitproof.cli.formats.findings import findings
-from hitproof.spec.proof import VerifyReport
+import re
+from collections.abc import Sequence
+
+from hitproof.cli.formats.document import Document, one_line
 
 __all__ = ["markdown_summary"]
 
+_MOST = 100
+"""Findings that a summary shows: pages of pipelines are bounded."""
 
-def markdown_summary(report: VerifyReport, book: str) -> str:
-    """The verdict, a row a claim, and each finding with its place."""
-    lines = [
-        f"## hitproof: {_cell(report.rulebook)} is {report.verdict}",
-        "",
-        f"Digest `{report.digest[:12]}`.",
-        "",
-        "| claim | proved for | otherwise | questions |",
-        "| --- | ---: | --- | ---: |",
+_STEERING = re.compile(r"[\\`*\[\]<>|~!#&]|(?<!\w)_|_(?!\w)")
+
+
+def markdown_summary(document: Document) -> str:
+    """What came out, a table, and each finding with its place."""
+    about = f" {_plain(document.subject)}:" if document.subject else ""
+    lines = [f"## hitproof {document.command}:{about} {_plain(document.outcome)}", ""]
+    if document.trouble:
+        lines += [_plain(document.trouble), ""]
+    if document.headings:
+        lines += [_row(document.headings), _row(["---"] * len(document.headings))]
+        lines += [_row([_plain(cell) for cell in row]) for row in document.rows]
+        lines.append("")
+    shown = document.findings[:_MOST]
+    lines += [
+        f"- **{found.level}** `{_code(found.file)}:{found.line}:{found.column}` {_plain(found.message)}"
+        for found in shown
     ]
-    for claim in dict.fromkeys(result.id for result in report.claims):
-        mine = [result for result in report.claims if result.id == claim]
-        proved = [result for result in mine if result.verdict == "proved"]
-        others = [f"{result.verdict} for {result.profile}" for result in mine if result.verdict != "proved"]
-        asked = sum(result.obligations for result in mine)
-        lines.append(f"| `{claim}` | {len(proved)} of {len(mine)} | {_cell('; '.join(others))} | {asked} |")
-    if report.mutants:
-        killed = sum(mutant.killed for mutant in report.mutants)
-        lines += ["", f"Rules broken on purpose: {killed} of {len(report.mutants)} refuted, as they must be."]
-    told = [
-        f"- **{found.level}** `{_code(found.file)}:{found.line}:{found.column}` {_cell(found.message)}"
-        for found in findings(report, book)
-    ]
-    if told:
-        lines += ["", *told]
-    assumed = sorted({name for result in report.claims for name in result.assumptions})
-    return "\n".join([*lines, "", f"Assumed: {_cell(', '.join(assumed) or 'nothing')}.", ""])
+    if len(document.findings) > len(shown):
+        lines.append(f"- and {len(document.findings) - len(shown)} more")
+    if shown:
+        lines.append("")
+    return "\n".join([*lines, *(line for note in document.notes for line in (_plain(note), ""))])
 
 
-def _cell(text: str) -> str:
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
     """Text that steers neither a table nor the page around it."""
-    escaped = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
-    return " ".join(escaped.split())
+    return _STEERING.sub(r"\\\g<0>", one_line(text))
 
 
 def _code(text: str) -> str:
-    return text.replace("`", "'")
+    return one_line(text).replace("`", "'")

@@ -18,7 +18,6 @@ from hitproof.engine.soak.world import Prefix
 
 __all__ = ["Launch", "Requester"]
 
-_WAITS = 0.3
 _LATE = 0.3
 _KEPT = 256
 _ABORTS = 0.04
@@ -133,7 +132,7 @@ class Requester:
             stage.count(f"{answer.verdict}: {answer.why}")
             return
         held = _Held(asked, prompt, prefix, answer, answer.hold, kernels)
-        if before is None and self._draw.random() < _WAITS:
+        if before is None and self._draw.random() < stage.settings.waits:
             self._held.append(held)
         else:
             self._use(held, words, again=before is None)

@@ -8,9 +8,9 @@ from typing import Any
 
 from hitproof.engine.soak.stage import Stage
 
-__all__ = ["Housekeeper", "MOVES", "Mover", "Spoiler"]
+__all__ = ["Housekeeper", "Mover", "Spoiler"]
 
-MOVES = {
+_MOVES = {
     "demote": 5.0,
     "store": 2.0,
     "spill": 2.0,
@@ -71,8 +71,7 @@ class Mover:
     def turn(self) -> str:
         """Move one segment."""
         stage = self._stage
-        moves = {**MOVES, **stage.settings.moves}
-        what = self._draw.choices(list(moves), list(moves.values()))[0]
+        what = self._draw.choices(list(_MOVES), list(_MOVES.values()))[0]
         with stage.ledger.turn() as words, stage.ledger.during(f"{what}: measured on arrival"):
             done = self._move(what)
             words.append(f"{what} {'done' if done else 'not possible'}")

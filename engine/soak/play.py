@@ -21,7 +21,6 @@ def play(
     folder: Path,
     *,
     requesters: int = 6,
-    movers: int = 2,
     until: Callable[[Stage], bool] = lambda _: False,
 ) -> Stage:
     """Let actors take turns one after the other, with requests held from turn to turn.
@@ -31,7 +30,6 @@ def play(
         turns: How many at most.
         folder: Where the disk tier lies; it exists.
         requesters: Actors that ask.
-        movers: Actors that move segments.
         until: Asked after each turn; the first true answer ends the run.
 
     Returns:
@@ -41,7 +39,7 @@ def play(
         InternalError: Something does not add up; wrong bytes and lost segments too, where the settings are strict.
     """
     stage = Stage(settings, folder)
-    actors = cast(stage, requesters, movers)
+    actors = cast(stage, requesters)
     draw = Random(f"{settings.seed}/{settings.profile}/turns")
     for turn in range(turns):
         try:

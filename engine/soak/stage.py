@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -71,10 +72,10 @@ class Settings:
         prompts: Prompts of the longest kind that the device has room for.
         talks: Conversations.
         longest: Tokens of the longest prompt.
+        waits: Share of the requests that wait a turn or more between the decision and the use.
         strict: Wrong bytes and lost segments end the run; else they are counted.
         rulebook: In place of the shipped one.
         rates: In place of `RATES`, kind by kind.
-        moves: In place of `engine.soak.moving.MOVES`, how often segments are moved how.
     """
 
     seed: int = 1
@@ -84,10 +85,10 @@ class Settings:
     prompts: float = 24.0
     talks: int = 14
     longest: int = 288
+    waits: float = 0.3
     strict: bool = True
     rulebook: Rulebook | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
-    moves: Mapping[str, float] = field(default_factory=dict)
 
     def rate(self, kind: str) -> float:
         """How often a kind is injected; 0 where it is off."""
@@ -118,8 +119,9 @@ class Stage:
     ) -> None:
         self.settings, self.clock, self.pause = settings, clock, pause
         self._folder, self._files, self._at = folder, files, at
-        profile = toy(load_profile(settings.profile))
-        self.engine = Engine(bind_rulebook(settings.rulebook or load_rulebook("mixed_attention"), profile))
+        self.engine = (
+            _engine(settings.profile) if settings.rulebook is None else _bound(settings.rulebook, settings.profile)
+        )
         self.world = World(self.engine.bound)
         self.crowd = Crowd(settings.seed, settings.talks, settings.longest)
         self.ledger = Ledger(self._serial)
@@ -275,6 +277,16 @@ class Stage:
 
     def _serial(self, group: str, block: int) -> int:
         return int(self.core.columns[group].rows["serial"][block])
+
+
+@cache
+def _engine(profile: str) -> Engine:
+    """The shipped rulebook's engine for a small profile; it keeps nothing of a run."""
+    return _bound(load_rulebook("mixed_attention"), profile)
+
+
+def _bound(rulebook: Rulebook, profile: str) -> Engine:
+    return Engine(bind_rulebook(rulebook, toy(load_profile(profile))))
 
 
 def blocks_for(bound: BoundRulebook, longest: int, prompts: float) -> dict[str, int]:

@@ -28,9 +28,7 @@ class Case:
         profile: The model.
         verify: When bytes are measured; with `use` a measurement stands in for what is switched off.
         prompts: Prompts that the device has room for.
-        moves: How segments are moved, where it is not as usual.
-        movers: Actors that move them.
-        talks: Conversations.
+        waits: Share of the requests that wait between decision and use.
     """
 
     faults: frozenset[str] = frozenset()
@@ -38,20 +36,13 @@ class Case:
     profile: str = "gemma-3-27b"
     verify: Verify = "tier_crossing"
     prompts: float = 12.0
-    moves: tuple[tuple[str, float], ...] = ()
-    movers: int = 2
-    talks: int = 14
+    waits: float = 0.3
 
 
 CASES: dict[str, Case] = {
     "identity": Case(frozenset({"hash_collision"}), (("hash_collision", 0.1),)),
-    "block_integrity": Case(
-        frozenset({"torn_copy"}),
-        (("torn_copy", 0.4),),
-        moves=(("defragment", 60.0), ("evict", 15.0)),
-        movers=6,
-        talks=6,
-    ),
+    # What happens to a block between the decision and the use is for the lease and for measurements at the use.
+    "block_integrity": Case(frozenset({"torn_copy", "wrong_generation"}), waits=0.0),
     "kernel_interface": Case(frozenset({"other_kernel"})),
     "group_intersection": Case(profile="deepseek-v4-flash"),
     "hardware_alignment": Case(frozenset({"odd_address"}), (("odd_address", 0.3),)),
@@ -114,12 +105,11 @@ def switch_off(protections: Iterable[str], seed: int = 1, turns: int = TURNS) ->
             faults=case.faults,
             rates=dict(case.rates),
             prompts=case.prompts,
-            talks=case.talks,
-            moves=dict(case.moves),
+            waits=case.waits,
             strict=False,
         )
-        shipped = _run(settings, turns // 4, case.movers)
-        edited = _run(replace(settings, rulebook=off), turns, case.movers)
+        shipped = _run(settings, turns // 4)
+        edited = _run(replace(settings, rulebook=off), turns)
         yield Row(
             name,
             PROTECTIONS[name],
@@ -133,6 +123,6 @@ def switch_off(protections: Iterable[str], seed: int = 1, turns: int = TURNS) ->
         )
 
 
-def _run(settings: Settings, turns: int, movers: int) -> Stage:
+def _run(settings: Settings, turns: int) -> Stage:
     with tempfile.TemporaryDirectory(prefix="hitproof-soak-") as folder:
-        return play(settings, turns, Path(folder), movers=movers, until=lambda stage: stage.judge.wrong_uses > 0)
+        return play(settings, turns, Path(folder), until=lambda stage: stage.judge.wrong_uses > 0)

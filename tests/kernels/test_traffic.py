@@ -66,3 +66,17 @@ def test_the_formula_equals_what_is_counted(repair: str, number: int) -> None:
         run_repair(setup.request, setup.job, "interpret")
     assert (counts.read, counts.written, counts.products) == (formula.read, formula.written, formula.products)
     assert 0 < formula.least <= counts.touched
+
+
+@pytest.mark.parametrize(
+    ("repair", "number"),
+    [("index_rebuild", 0), ("index_remap", 1), ("promote", 11), ("recompress", 3), ("relayout", 3), ("tail_fill", 0)],
+)
+def test_the_formula_holds_with_the_tiles_of_a_gpu(repair: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more and smaller programs, as a GPU would run them; products of 16-bit numbers aside, which it has alone."""
+    monkeypatch.setattr("hitproof.kernels.configs.target_of", lambda device: "sm90")
+    setup = trials_of(repair)[number].build()
+    formula = traffic_of(setup.request, setup.job, "sm90")
+    with counted() as counts:
+        run_repair(setup.request, setup.job, "interpret")
+    assert (counts.read, counts.written, counts.products) == (formula.read, formula.written, formula.products)

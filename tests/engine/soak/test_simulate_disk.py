@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from hitproof.engine.soak.disk import SimulatedDisk
-from hitproof.engine.soak.disk_faults import DISK_RATES
+from hitproof.engine.soak.disk_faults import DISK_RATES, DiskFaults
 from hitproof.engine.soak.killed import Killed
 from hitproof.engine.store import Deleted, Found, Receipt, Store
 from hitproof.engine.store.layout import digest_of
@@ -146,6 +146,66 @@ def test_every_fault_shows_in_what_the_store_answers(work: Path) -> None:
     assert {kind for kind, _ in book.told} >= set(OFTEN)
     assert book.answers["wrong_fingerprint"] + book.answers["torn"] > 0
     assert book.answers["unreadable"] > 0
+
+
+def written(work: Path, kind: str, name: str = "file") -> tuple[SimulatedDisk, list[str]]:
+    """A disk with one whole file, and one that was written and synchronised while a kind of fault struck each time."""
+    struck: list[str] = []
+    disk = SimulatedDisk(work, Random(0), {}, lambda what, digest: struck.append(f"{what} {digest}".strip()))
+    for each in ("whole", name):
+        if each == name:
+            disk.faults = DiskFaults(Random(0), {kind: 1.0}, lambda what, digest: struck.append(f"{what} {digest}"))
+        fd = disk.create(disk.base / each)
+        try:
+            disk.write_all(fd, memoryview(each.encode() * 3))
+            disk.sync(fd)
+        except OSError:
+            struck.append("told")
+        disk.close(fd)
+    disk.faults = DiskFaults(Random(0), {}, lambda what, digest: None)
+    disk.sync_folder(disk.base)
+    return disk, struck
+
+
+def content(disk: SimulatedDisk, name: str) -> bytes:
+    """What a program reads of a file."""
+    fd, size = disk.open(disk.base / name)
+    buffer = bytearray(size)
+    disk.read_all(fd, memoryview(buffer))
+    disk.close(fd)
+    return bytes(buffer)
+
+
+def after(disk: SimulatedDisk, death: str) -> SimulatedDisk:
+    """The disk after a kill, or after a loss of power."""
+    disk.faults = DiskFaults(Random(1), {death: 1.0}, lambda what, digest: None)
+    disk.survive()
+    disk.faults = DiskFaults(Random(1), {}, lambda what, digest: None)
+    return disk
+
+
+@pytest.mark.parametrize("kind", ["phantom_write", "misdirected_write"])
+def test_a_write_that_never_reaches_the_medium_shows_once_the_power_fails(work: Path, kind: str) -> None:
+    """Until then the page cache has the bytes, also after a kill; a misdirected one spoils another file at once."""
+    disk, struck = written(work, kind)
+    assert struck == [f"{kind} file", *(["misdirected_write whole"] if kind == "misdirected_write" else [])]
+    assert content(disk, "file") == b"filefilefile"
+    assert content(after(disk, "no death"), "file") == b"filefilefile"
+    assert content(after(disk, "power_loss"), "file") == bytes(12)
+    assert content(disk, "whole") == (b"filefilefileole" if kind == "misdirected_write" else b"wholewholewhole")
+
+
+@pytest.mark.parametrize("kind", ["failed_sync", "phantom_sync"])
+def test_a_synchronisation_that_goes_wrong_is_not_made_good_by_the_next(work: Path, kind: str) -> None:
+    """The cache takes the pages for clean, so a later one succeeds and does nothing."""
+    disk, struck = written(work, kind)
+    assert struck == [f"{kind} file", *(["told"] if kind == "failed_sync" else [])]
+    fd, _ = disk.open(disk.base / "file")
+    disk.sync(fd)
+    disk.close(fd)
+    assert content(disk, "file") == b"filefilefile"
+    assert content(after(disk, "power_loss"), "file") != b"filefilefile"
+    assert content(disk, "whole") == b"wholewholewhole"
 
 
 class Forgetful(SimulatedDisk):

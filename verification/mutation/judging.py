@@ -1,0 +1,172 @@
+"""One edit judged: refused, redundant, killed by a claim, or survived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hitproof.rules.bind import bind_rulebook
+from hitproof.rules.resolve import resolve
+from hitproof.rules.source import RuleSource
+from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.errors import HitproofError, Position
+from hitproof.spec.mutation import EditFate, Fate
+from hitproof.spec.profile import Profile
+from hitproof.spec.scenario import Replayer
+from hitproof.verification.claims import ALL_CLAIMS
+from hitproof.verification.cut import Cutter
+from hitproof.verification.mutation.equivalence import around_is_equal, groups_are_equal
+from hitproof.verification.mutation.operators import Edit
+from hitproof.verification.parts import Part
+from hitproof.verification.prover import Prover
+from hitproof.verification.run import Outcome
+
+__all__ = ["Judge"]
+
+_MEANING = frozenset({"checks", "costs", "dispositions", "keys", "options", "transitions"})
+"""Aspects of a group that an edit may change."""
+
+_LIKELY: Mapping[str, tuple[str, ...]] = {
+    "checks": ("sound", "check_to_use", "alignment", "fail_closed", "intersection_satisfiable", "complete"),
+    "options": ("repair_sound", "alignment", "identity_monotone", "complete", "cheapest_first"),
+    "transitions": ("sound", "separation", "identity_monotone", "check_to_use", "graph_covers_machine"),
+    "keys": ("identity_monotone",),
+    "leasing": ("check_to_use",),
+    "recovering": ("terminates",),
+}
+"""Claims that an edit of a section is likely to break: they are asked first."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A part of a claim that the edit has touched."""
+
+    claim: str
+    profile: str
+    part: Part
+    cutter: Cutter
+
+
+class Judge:
+    """Judges edits of one rulebook, one after the other.
+
+    Args:
+        source: The rule files.
+        profiles: Models by name; an edit is redundant only if it is for all of them.
+        replayer: Runs counterexamples on the real engine.
+        timeout_ms: Bound on one question to the solver.
+    """
+
+    def __init__(
+        self, source: RuleSource, profiles: Mapping[str, Profile], replayer: Replayer | None, timeout_ms: int
+    ) -> None:
+        self.prover = Prover(source, profiles, replayer, timeout_ms)
+        self.source, self.profiles = source, profiles
+        self._proved: dict[str, frozenset[str]] = {}
+        self._decided: dict[str, Outcome] = {}
+        self._whole: dict[tuple[str, str], str] = {}
+
+    def judge(self, edit: Edit) -> EditFate:
+        """What becomes of an edit.
+
+        Raises:
+            ReferenceNameError: The rulebook has no such place.
+        """
+        broken, where = self.source.edited(edit.path, edit.value)
+        try:
+            rulebook = resolve(broken, lenient=True)
+            bound = {name: bind_rulebook(rulebook, profile) for name, profile in self.profiles.items()}
+        except HitproofError as error:
+            return _fate(edit, where, "refused", detail=str(error))
+        if self._is_redundant(bound):
+            return _fate(edit, where, "redundant")
+        cutters = {name: Cutter(one) for name, one in bound.items()}
+        gaps: list[str] = []
+        for asked in self._touched(cutters, edit.section):
+            outcome = self.prover.ask_part(asked.claim, asked.part, asked.cutter)
+            found = outcome.counterexample
+            if found is not None and found.replayed:
+                return _fate(edit, where, "killed", asked.claim, asked.profile, found.sentence)
+            gaps += [f"{asked.claim}: {gap}" for gap in outcome.gaps]
+        dead = self._dead(cutters)
+        if dead:
+            return _fate(edit, where, "dead", "deterministic", detail=f"never decisive: {', '.join(dead)}")
+        return _fate(edit, where, "survived", detail="; ".join(dict.fromkeys(gaps))[:500])
+
+    def _is_redundant(self, bound: Mapping[str, BoundRulebook]) -> bool:
+        """Whether every group of every model means the same; groups that are alike are asked once."""
+        asked: set[tuple[str, str]] = set()
+        for name, other in bound.items():
+            one = self.prover.cutter(name).bound
+            if not around_is_equal(one, other):
+                return False
+            cutter = Cutter(other)
+            for group in one.groups:
+                keys = self._key(name, group.id), cutter.key(_all_of(group.id))
+                if keys[0] != keys[1] and keys not in asked:
+                    asked.add(keys)
+                    if not groups_are_equal(self.prover.asker, one, other, group.id):
+                        return False
+        return True
+
+    def _key(self, profile: str, group: str) -> str:
+        if (profile, group) not in self._whole:
+            self._whole[profile, group] = self.prover.cutter(profile).key(_all_of(group))
+        return self._whole[profile, group]
+
+    def _touched(self, cutters: Mapping[str, Cutter], section: str) -> Iterator[_Asked]:
+        """Parts whose key no part of the intact rulebook has, each once; the likeliest claims first."""
+        likely = _LIKELY.get(section, ())
+        for claim in (*likely, *(name for name in ALL_CLAIMS if name not in likely)):
+            if claim not in ALL_CLAIMS:
+                continue
+            seen = set(self._keys(claim))
+            for profile, cutter in cutters.items():
+                for part in ALL_CLAIMS[claim].parts_of(cutter.bound):
+                    key = cutter.key(part)
+                    if key not in seen:
+                        seen.add(key)
+                        yield _Asked(claim, profile, part, cutter)
+
+    def _keys(self, claim: str) -> frozenset[str]:
+        """Keys of all parts of a claim about the intact rulebook, for all models."""
+        if claim not in self._proved:
+            self._proved[claim] = frozenset(
+                self.prover.cutter(name).key(part)
+                for name in self.profiles
+                for part in self.prover.parts(claim, name)
+            )
+        return self._proved[claim]
+
+    def _dead(self, cutters: Mapping[str, Cutter]) -> list[str]:
+        """Rules that decide nowhere under the edit, in any model."""
+        claim = "deterministic"
+        outcomes = []
+        for cutter in cutters.values():
+            for part in ALL_CLAIMS[claim].parts_of(cutter.bound):
+                key = cutter.key(part)
+                if key not in self._decided:
+                    self._decided[key] = self.prover.ask_part(claim, part, cutter)
+                outcomes.append(self._decided[key])
+        rules = {place: rule for outcome in outcomes for place, rule in outcome.rules.items()}
+        decisive = {place for outcome in outcomes for place in outcome.decisive}
+        return sorted({rules[place] for place in set(rules) - decisive})
+
+
+def _all_of(group: str) -> Part:
+    return Part(group, (group,), reads=_MEANING)
+
+
+def _fate(edit: Edit, where: Position, fate: Fate, by: str = "", profile: str = "", detail: str = "") -> EditFate:
+    return EditFate(
+        id=edit.id,
+        section=edit.section,
+        rule=f"{edit.object}/{edit.rule}" if edit.object else edit.rule,
+        what="drop" if edit.what == "drop" else "flip",
+        change=edit.change,
+        place=str(where),
+        fate=fate,
+        by=by,
+        profile=profile,
+        detail=detail,
+    )

@@ -1,0 +1,65 @@
+"""Facts of a group that matter: what some rule reads, or the engine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hitproof.spec.bound import BoundGroup, BoundRulebook
+from hitproof.spec.condition import Node, reads
+
+__all__ = ["live_facts"]
+
+BY_THE_ENGINE = frozenset(
+    {
+        *("address", "bytes", "end", "epoch", "filed", "form", "generation", "mapped_generation", "marks", "matched"),
+        *("measured", "offset", "pins", "published", "recorded", "sealed", "start", "stride", "tier", "bound_for"),
+        *("idle_us", "origin_address", "pool_epoch"),
+    }
+)
+"""Facts that the engine or whoever carries a plan out reads without a rule."""
+
+
+def live_facts(bound: BoundRulebook, group: BoundGroup) -> frozenset[str]:
+    """Facts of a group's segments that may change what is decided, planned or found."""
+    found = set(BY_THE_ENGINE & set(group.facts))
+    found.update(field for key in group.keys for field in (*key.fields, *key.begins.values()))
+    nodes: list[Node | None] = [group.needed, group.raw_first, group.raw_to]
+    nodes += [check.require for check in group.checks]
+    options = [*group.options, *([group.recompute] if group.recompute else [])]
+    nodes += [node for option in options for node in (option.when, option.cost, *option.effect.chooses.values())]
+    nodes += [one.when for one in group.transitions]
+    nodes += [one.when for one in group.dispositions]
+    nodes += [one.require[group.object] for one in bound.invariants if group.object in one.require]
+    nodes += [flag.unless[group.object] for flag in bound.flags if group.object in flag.unless]
+    found |= _own(nodes)
+    found |= _read_of_others(bound, group)
+    assigned = [
+        (fact, node)
+        for effects in (*(option.effect.sets for option in options), *(one.sets for one in group.transitions))
+        for fact, node in effects.items()
+    ]
+    while True:
+        more = _own(node for fact, node in assigned if fact in found) - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _own(nodes: Iterable[Node | None]) -> set[str]:
+    """Facts of the segment itself, or of one like it, that expressions read."""
+    paths = [path for node in nodes if node is not None for path in reads(node)]
+    return {path.partition(".")[2] for path in paths if path.partition(".")[0] in ("self", "other", "donor")}
+
+
+def _read_of_others(bound: BoundRulebook, group: BoundGroup) -> set[str]:
+    """Facts that groups read whose peer this one is."""
+    found: set[str] = set()
+    for other in bound.groups:
+        roles = {role for role, peer in other.peers.items() if peer == group.id}
+        nodes: list[Node] = [check.require for check in other.checks]
+        for option in other.options:
+            nodes += [option.when, option.cost, *option.effect.sets.values()]
+        nodes += [one.when for one in other.dispositions]
+        paths = [path.partition(".") for node in nodes for path in reads(node)]
+        found |= {name for role, _, name in paths if role in roles}
+    return found
