@@ -10,7 +10,7 @@ USER_STAMP := $(VENV)/.installed-user
 DEV_STAMP := $(VENV)/.installed-dev
 PACKAGING := pyproject.toml setup.py constraints.txt
 
-.PHONY: install demo test lint schema bench clean
+.PHONY: install demo test lint schema proof bench clean
 .DEFAULT_GOAL := install
 
 install: $(DEV_STAMP)
@@ -51,8 +51,13 @@ schema: $(DEV_STAMP)
 	for kind in rulefile repair profile scenario rates; do \
 	    $(BIN)/hitproof schema --of $$kind --out docs/schema/$$kind.schema.json || exit 1; \
 	done
+	$(BIN)/python -m tests.verification.axioms_digest
 	$(BIN)/hitproof alerts --out docs/operations/alerts.yaml
 	$(BIN)/hitproof alerts --as grafana --out docs/operations/dashboard.json
+
+# The verdicts that strict loading of the embedded rulebook asks for; to be made anew after every change of a rule.
+proof: $(DEV_STAMP)
+	$(BIN)/hitproof verify mixed_attention --verdicts rules/mixed_attention/rulebook.proof.json
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks

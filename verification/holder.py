@@ -21,7 +21,7 @@ from hitproof.verification.model import GroupModel, Post
 from hitproof.verification.steps import Step, make_step
 from hitproof.verification.terms import all_of, any_of, choice, equal, implies, negated
 
-__all__ = ["Holder", "Move", "Program", "State", "at_rest"]
+__all__ = ["Holder", "Move", "Program", "State", "at_rest", "beginning"]
 
 Facts = Callable[[str], Z3Fact]
 
@@ -119,6 +119,14 @@ def at_rest(model: GroupModel, form: Any) -> Any:
     kind = model.group.facts["form"].type
     names = dict.fromkeys((model.group.home, "demoted"))
     return any_of([equal(form, model.world.enums.member(kind, name)) for name in names], model.false)
+
+
+def beginning(model: GroupModel) -> list[Any]:
+    """What holds of a segment of which nothing has been made yet: discarded, nowhere, held by nobody."""
+    facts, enums = model.group.facts, model.world.enums
+    named = {"form": "discarded", "tier": "nowhere"}
+    at_first = [equal(model.own(name).value, enums.member(facts[name].type, value)) for name, value in named.items()]
+    return [*at_first, model.own("pins").value == 0]
 
 
 class Program:

@@ -2,47 +2,119 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
+import weakref
 from importlib.util import find_spec
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from hitproof.spec.errors import UsageError
 
-__all__ = ["Status", "ask_cvc5", "require_cvc5"]
+__all__ = ["Cvc5", "Status", "require_cvc5"]
 
 Status = Literal["sat", "unsat", "unknown"]
 
-_ANSWERS: tuple[Status, ...] = ("sat", "unsat", "unknown")
-_EFFORT = "200000000"
+MAX_EFFORT = 50_000_000
 """Bound on cvc5's own count of steps for one question: the same on every machine, unlike time."""
 
+MAX_MEMORY_MB = 4096
+"""Bound on the memory of the process in which cvc5 runs."""
 
-def ask_cvc5(text: str) -> Status:
-    """What cvc5 says of a question.
+MAX_SECONDS = 600
+"""A backstop behind the bound on effort."""
+
+_CHILD = Path(__file__).with_name("second_child.py")
+_ANSWERS: dict[bytes, Status] = {b"sat\n": "sat", b"unsat\n": "unsat"}
+
+
+class Cvc5:
+    """Asks cvc5, which runs in a process of its own: whatever it does there, no answer is not a yes.
 
     Args:
-        text: SMT-LIB 2.6 text with one `(check-sat)`.
-
-    Returns:
-        `unknown` also where cvc5 does not understand the text.
+        memory_mb: Bound on that process's memory.
+        effort: Bound on cvc5's count of steps for one question.
+        seconds: Bound on the time for one question.
     """
-    import cvc5
 
-    terms = cvc5.TermManager()
-    solver = cvc5.Solver(terms)
-    solver.setOption("rlimit-per", _EFFORT)
-    parser = cvc5.InputParser(solver)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "question")
-    symbols = parser.getSymbolManager()
-    said: Status = "unknown"
-    try:
-        while not (command := parser.nextCommand()).isNull():
-            answer = command.invoke(solver, symbols).strip()
-            if answer.startswith("(error"):
-                return "unknown"
-            said = next((one for one in _ANSWERS if one == answer), said)
-    except RuntimeError:
-        return "unknown"
-    return said
+    def __init__(
+        self, memory_mb: int = MAX_MEMORY_MB, effort: int = MAX_EFFORT, seconds: float = MAX_SECONDS
+    ) -> None:
+        self.memory_mb, self.effort, self.seconds = memory_mb, effort, seconds
+        self._child: _Child | None = None
+
+    def __call__(self, text: str) -> Status:
+        """What cvc5 says of a question.
+
+        Args:
+            text: SMT-LIB 2.6 text with one `(check-sat)`.
+
+        Returns:
+            `unknown` also where cvc5 does not understand the text, passes a bound, or crashes.
+        """
+        worn = self._child is not None
+        said = self._ask(text)
+        if said is None and worn:
+            # What earlier questions have left in that process must not decide this one.
+            said = self._ask(text)
+        return said or "unknown"
+
+    def _ask(self, text: str) -> Status | None:
+        """The answer; None where the process has ended instead."""
+        if self._child is None:
+            self._child = _Child(self.memory_mb, self.effort)
+            weakref.finalize(self, self._child.end)
+        said = self._child.ask(text, self.seconds)
+        if said is None:
+            self._child.end()
+            self._child = None
+        return said
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process starts a child of its own."""
+        return {**self.__dict__, "_child": None}
+
+
+class _Child:
+    def __init__(self, memory_mb: int, effort: int) -> None:
+        # -P: no file beside the script or in the current folder can stand in for a module.
+        command = [sys.executable, "-P", str(_CHILD), str(memory_mb), str(effort)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def ask(self, text: str, seconds: float) -> Status | None:
+        """One question; None where the process ends without an answer."""
+        asked, told = self.process.stdin, self.process.stdout
+        if asked is None or told is None:
+            return None
+        data = text.encode()
+        guard = threading.Timer(seconds, self.process.kill)
+        guard.daemon = True
+        guard.start()
+        try:
+            asked.write(b"%d\n" % len(data) + data)
+            asked.flush()
+            answer = told.readline()
+        except OSError:
+            return None
+        finally:
+            guard.cancel()
+        if not answer.endswith(b"\n"):
+            return None
+        return _ANSWERS.get(answer, "unknown")
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    continue
 
 
 def require_cvc5() -> None:

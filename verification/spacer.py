@@ -153,8 +153,6 @@ import z3
 solver = z3.SolverFor("HORN")
 solver.set("rlimit", int(sys.argv[1]))
 solver.set("timeout", int(sys.argv[2]))
-solver.set("fp.xform.inline_eager", False)
-solver.set("fp.xform.inline_linear", False)
 solver.from_string(sys.stdin.read())
 answer = solver.check()
 print(answer)
@@ -162,5 +160,5 @@ if answer == z3.sat:
     model = solver.model()
     inv = next(one for one in model.decls() if one.name() == "Inv")
     terms = [z3.Const(f"v{i}", inv.domain(i)) for i in range(inv.arity())]
-    print(model.eval(inv(*terms), model_completion=True).sexpr())
+    print(z3.substitute_vars(model[inv].else_value(), *terms).sexpr())
 """

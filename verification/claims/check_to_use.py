@@ -10,14 +10,15 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node, bind
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.decode import decode_scenario, small
-from hitproof.verification.holder import Holder, Move, Program, State, at_rest
+from hitproof.verification.holder import Holder, Move, Program, State, at_rest, beginning
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.lease_stories import tell
+from hitproof.verification.spacer import Candidate, search
 from hitproof.verification.template import Clause, goals, template
-from hitproof.verification.terms import all_of, negated
-from hitproof.verification.traces import shortest
+from hitproof.verification.terms import all_of, any_of, negated
+from hitproof.verification.traces import DEEPEST, shortest
 
 __all__ = ["CLAIM"]
 
@@ -105,29 +106,47 @@ class _Lease:
 
     def prove(self) -> None:
         """Every step keeps the template and the goals."""
-        kept = {f"{self.group.object}: {move.label}": self._kept(move) for move in self._moves()}
-        self.run.count += len(kept)
+        moves = list(self._moves())
         for name in sorted(self.program.unknown):
             self.run.gaps.append(f"{self.group.object}: no axiom says what the event '{name}' does to a reader")
-        base = [*self._domains(), *(formula for _, formula in self._invariant(self.before))]
-        found = self.run.must_none(
-            self.world.ctx, base, [(label, one.breaks) for label, one in kept.items()]
-        )
+        found = self._broken(moves, None)
         if found is not None:
-            label, answer = found
-            broken = [name for name, claim in kept[label].claims if not _true(answer.model, claim)]
-            self._fails(kept[label].move, f"{label} breaks: {', '.join(broken)}")
-            return
-        self._witness()
+            self._fails(moves, *found)
+        if self.run.counterexample is None and not self.run.gaps:
+            self._witness()
 
-    def _fails(self, move: Move, why: str) -> None:
-        """The template does not carry: a story is searched in which a goal fails."""
+    def _broken(self, moves: list[Move], more: Candidate | None) -> tuple[Move, str] | None:
+        """The first step that breaks the template, the goals, or what was found beside them; and what it breaks."""
+        kept = {f"{self.group.object}: {move.label}": self._kept(move, more) for move in moves}
+        base = [*self._domains(), *(formula for _, formula in self._invariant(self.before, more))]
+        found = self.run.must_none(self.world.ctx, base, [(label, one.breaks) for label, one in kept.items()])
+        if found is None:
+            self.run.count += len(kept)
+            return None
+        label, answer = found
+        broken = [name for name, claim in kept[label].claims if not _true(answer.model, claim)]
+        return kept[label].move, f"{label} breaks: {', '.join(broken)}"
+
+    def _fails(self, moves: list[Move], move: Move, why: str) -> None:
+        """The template does not carry: a story is searched in which a goal fails, then what else holds of segments."""
         trace = shortest(self.run, self.group, self.declared)
-        if trace is None:
-            self.run.gaps.append(why)
-            return
-        sentence, scenario = tell(self.run, trace)
-        self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
+        if trace is not None:
+            sentence, scenario = tell(self.run, trace)
+            self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
+        elif not self._holds_with_more(moves):
+            self.run.gaps.append(f"{why}; no story of {DEEPEST} steps shows a failure, and no invariant was found")
+
+    def _holds_with_more(self, moves: list[Move]) -> bool:
+        """Whether the template carries together with what Spacer finds; the beginning and every step are asked anew."""
+        facts = self.model.own
+        starts = beginning(self.model)
+        wrong = any_of([self._kept(move, None).breaks for move in moves], self.model.false)
+        breaks = all_of([*(formula for _, formula in self._invariant(self.before, None)), wrong], self.model.true)
+        found = search(self.program, moves, starts, breaks, self._domains())
+        if found is None:
+            return False
+        begun = self.run.must_not(self.world.ctx, [*starts, negated(found(facts)), *self._domains()], "the beginning")
+        return begun is None and self._broken(moves, found) is None
 
     def _moves(self) -> Iterator[Move]:
         program, state = self.program, self.before
@@ -136,13 +155,14 @@ class _Lease:
         yield from program.others(state)
         yield from program.faults(state)
 
-    def _kept(self, move: Move) -> _Kept:
-        claims = self._invariant(move.post)
+    def _kept(self, move: Move, more: Candidate | None) -> _Kept:
+        claims = self._invariant(move.post, more)
         wrong = negated(all_of([claim for _, claim in claims], self.model.true))
         return _Kept(move, claims, all_of((move.guard, wrong), self.model.true))
 
-    def _invariant(self, state: State) -> list[Clause]:
-        return [*goals(self.program, state, self.declared), *template(self.program, state)]
+    def _invariant(self, state: State, more: Candidate | None) -> list[Clause]:
+        found = [] if more is None else [("what Spacer found", more(state.facts))]
+        return [*goals(self.program, state, self.declared), *template(self.program, state), *found]
 
     def _domains(self) -> list[Any]:
         return [*self.model.domains(), *self.world.domains()]
