@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import traceback
@@ -19,11 +20,12 @@ EXIT_INTERNAL = 4
 EXIT_INTERRUPTED = 130
 
 
-def report_error(error: BaseException, *, as_json: bool, debug: bool) -> int:
+def report_error(error: BaseException, *, command: str, format: str, debug: bool) -> int:
     """Tell what went wrong and return the exit code.
 
     Bad input and bad usage are one compiler-like message. What nobody foresaw is one line, and with `debug`
-    the traceback too. As JSON the error goes to stdout, where the result would have been.
+    the traceback too. As JSON the error goes to stdout, where the result would have been; as a format for pipelines
+    too, and what people read goes to stderr beside it.
     """
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         write_line(sys.stderr, "hitproof: interrupted")
@@ -35,11 +37,22 @@ def report_error(error: BaseException, *, as_json: bool, debug: bool) -> int:
         data, text, code = known.as_dict(), _compiler_like(known), EXIT_BAD_INPUT
     else:
         data, text, code = _internal(error), _internal_line(error, debug=debug), EXIT_INTERNAL
-    if as_json:
+    if format == "json":
         write_line(sys.stdout, json.dumps({"error": plain_data(data)}, indent=2))
-    else:
-        write_line(sys.stderr, clean(text))
+        return code
+    write_line(sys.stderr, clean(text))
+    if format != "text":
+        _tell_pipeline(data, command, format)
     return code
+
+
+def _tell_pipeline(data: dict[str, object], command: str, format: str) -> None:
+    """The error in the format of the answer that does not come; where a package for it is missing, that was it."""
+    from hitproof.cli.formats import PIPELINE_FORMATS, failed, write_report
+
+    if format in PIPELINE_FORMATS:
+        with contextlib.suppress(UsageError):
+            write_report(failed(data, command), format)
 
 
 def _as_hitproof_error(error: BaseException) -> HitproofError | None:

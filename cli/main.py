@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = command.main(args=given, prog_name="hitproof", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
-        return report_error(error, as_json=_wants_json(given), debug="--debug" in given)
+        return report_error(error, command=_command_of(given), format=_format_of(given), debug="--debug" in given)
     return code if isinstance(code, int) else EXIT_GOOD
 
 
@@ -50,6 +50,13 @@ def _command() -> Any:
     return typer.main.get_command(app)
 
 
-def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether errors are asked for as JSON; read from the raw arguments, as they may be what is wrong."""
-    return "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
+def _command_of(arguments: Sequence[str]) -> str:
+    """The command's name."""
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def _format_of(arguments: Sequence[str]) -> str:
+    """How errors are to be told; read from the raw arguments, as they may be what is wrong."""
+    joined = [word.removeprefix("--format=") for word in arguments if word.startswith("--format=")]
+    apart = [value for option, value in pairwise(arguments) if option == "--format"]
+    return next(iter([*joined, *apart]), "text")

@@ -17,6 +17,7 @@ __all__ = [
     "ProfileOption",
     "RatesOption",
     "ReportFormat",
+    "ReportFormatOption",
     "RulebookArgument",
 ]
 
@@ -31,7 +32,7 @@ class Format(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """How the verifier answers: people, programs, and what pipelines show."""
+    """How a command answers that pipelines run: people, programs, and what pipelines show."""
 
     text = "text"
     json = "json"
@@ -46,6 +47,9 @@ RulebookArgument = Annotated[
     typer.Argument(metavar="RULEBOOK", help="An embedded rulebook's name, a folder, or a rulebook.yaml."),
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for programs.")]
+ReportFormatOption = Annotated[
+    ReportFormat, typer.Option("--format", help="Text for people, JSON for programs, the others for pipelines.")
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]
 RatesOption = Annotated[

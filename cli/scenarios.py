@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD
-from hitproof.cli.options import DEFAULT_RULEBOOK, DebugOption, Format, FormatOption, RatesOption, RulebookArgument
+from hitproof.cli.options import (
+    DEFAULT_RULEBOOK,
+    DebugOption,
+    RatesOption,
+    ReportFormat,
+    ReportFormatOption,
+    RulebookArgument,
+)
 
 if TYPE_CHECKING:
     from hitproof.cli.books import Book
@@ -25,17 +32,21 @@ def test(
         typer.Argument(metavar="[SCENARIO]...", help="Files or folders. (default: the rulebook's own)"),
     ] = None,
     rates: RatesOption = None,
-    format: FormatOption = Format.text,
+    format: ReportFormatOption = ReportFormat.text,
     debug: DebugOption = False,
 ) -> int:
     """Run scenarios: 0 all passed, 1 one failed. Shows which checks and options were decisive."""
+    from hitproof.cli.formats import played, require_format, write_report
     from hitproof.cli.output import write_json
 
+    require_format(format)
     report = _run(rulebook, tuple(scenario or ()), rates)
-    if format is Format.json:
+    if format is ReportFormat.text:
+        _tell(report)
+    elif format is ReportFormat.json:
         write_json(report)
     else:
-        _tell(report)
+        write_report(played(report), format)
     return EXIT_FAILED if report["failed"] else EXIT_GOOD
 
 

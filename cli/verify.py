@@ -14,9 +14,11 @@ from hitproof.cli.options import (
     DebugOption,
     ProfileOption,
     ReportFormat,
+    ReportFormatOption,
     RulebookArgument,
 )
 from hitproof.cli.proofs import Wanted
+from hitproof.spec.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from hitproof.spec.proof import ClaimResult, VerifyReport
     from hitproof.verification.questions import Checking
 
-__all__ = ["verify", "verify_exit_code"]
+__all__ = ["require_solver", "verify", "verify_exit_code"]
 
 # So many profiles have a column each; more would not fit beside each other.
 _COLUMNS = 3
@@ -63,12 +65,16 @@ def verify(
     sign: Annotated[
         Path | None, typer.Option("--sign", help="Private key (PEM, Ed25519) that signs the verdicts.")
     ] = None,
-    format: Annotated[
-        ReportFormat, typer.Option("--format", help="Text for people, JSON for programs, the others for pipelines.")
-    ] = ReportFormat.text,
+    format: ReportFormatOption = ReportFormat.text,
     debug: DebugOption = False,
 ) -> int:
     """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
+    from hitproof.cli.formats import require_format, verified, write_report
+    from hitproof.cli.output import write_json
+
+    require_format(format)
+    if emit_smt is not None and proof is not None:
+        raise UsageError("what is remembered is not asked again", got="--proof", expected="--emit-smt without --proof")
     checking = _checking(emit_smt, second=cross_check)
     files = Wanted(proof, verdicts, sign)
     report, book = _run(
@@ -77,8 +83,10 @@ def verify(
     written = {} if out is None else _write_counterexamples(report, out)
     if format is ReportFormat.text:
         _tell(report, written, crossed=cross_check)
+    elif format is ReportFormat.json:
+        write_json(report.model_dump(mode="json"))
     else:
-        _write(report, book, format)
+        write_report(verified(report, book), format)
     return verify_exit_code(report)
 
 
@@ -88,34 +96,15 @@ def _checking(folder: Path | None, *, second: bool) -> Checking | None:
 
     if folder is None and not second:
         return None
-    _require_solver()
+    require_solver()
     from hitproof.verification.questions import Checking
-    from hitproof.verification.second import ask_cvc5, require_cvc5
+    from hitproof.verification.second import Cvc5, require_cvc5
 
     if second:
         require_cvc5()
     if folder is not None:
         make_folder(folder)
-    return Checking(ask_cvc5 if second else None, None if folder is None else str(folder))
-
-
-def _write(report: VerifyReport, book: str, format: ReportFormat) -> None:
-    """The report as programs and pipelines read it."""
-    from hitproof.cli.formats import github_annotations, junit_xml, markdown_summary, sarif_log
-    from hitproof.cli.output import write_json, write_text
-    from hitproof.cli.version import version_number
-
-    match format:
-        case ReportFormat.sarif:
-            write_json(sarif_log(report, book, version_number() or "0.0.0"))
-        case ReportFormat.junit:
-            write_text(junit_xml(report))
-        case ReportFormat.github:
-            write_text(github_annotations(report, book))
-        case ReportFormat.markdown:
-            write_text(markdown_summary(report, book))
-        case _:
-            write_json(report.model_dump(mode="json"))
+    return Checking(Cvc5() if second else None, None if folder is None else str(folder))
 
 
 def verify_exit_code(report: VerifyReport) -> int:
@@ -149,7 +138,7 @@ def _run(
     chosen = select_profiles(profiles)
     for profile in chosen:
         book.bound(profile)
-    _require_solver()
+    require_solver()
     from hitproof.engine.scenario import EngineReplayer
     from hitproof.verification import verify as verify_rulebook
     from hitproof.verification.memory import Memory, same_question
@@ -181,7 +170,6 @@ def _run(
 
 
 def _claims(names: Sequence[str] | None) -> list[str] | None:
-    from hitproof.spec.errors import UsageError
     from hitproof.spec.proof import CLAIMS
     from hitproof.spec.yaml_fields import suggest
 
@@ -191,10 +179,13 @@ def _claims(names: Sequence[str] | None) -> list[str] | None:
     return list(dict.fromkeys(names)) if names else None
 
 
-def _require_solver() -> None:
-    from importlib.util import find_spec
+def require_solver() -> None:
+    """The solver is an extra.
 
-    from hitproof.spec.errors import UsageError
+    Raises:
+        UsageError: It is not installed.
+    """
+    from importlib.util import find_spec
 
     if find_spec("z3") is None:
         raise UsageError(

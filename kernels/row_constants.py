@@ -10,10 +10,20 @@ from hitproof.kernels.blocks import Pool
 from hitproof.kernels.launching import unit_of
 from hitproof.kernels.norms import Norm
 from hitproof.kernels.numbers import CODES, ROUNDING, RowFormat
-from hitproof.kernels.rotary import Rotary
+from hitproof.kernels.rotary import Rotary, turns
 from hitproof.spec.errors import TensorError
 
-__all__ = ["Reading", "cell_steps", "covers", "form_constants", "gain_of", "reading_of", "set_constants", "unit_for"]
+__all__ = [
+    "Reading",
+    "cell_steps",
+    "covers",
+    "form_constants",
+    "gain_of",
+    "reading_of",
+    "set_constants",
+    "turns_on",
+    "unit_for",
+]
 
 _SCALES = {"none": 0, "fp32": 1, "e8m0": 2}
 _LEAST_WIDTH = 16
@@ -164,6 +174,12 @@ def gain_of(norm: Norm | None, device: torch.device) -> torch.Tensor:
     if norm is None or norm.weight is None:
         return torch.empty(0, dtype=torch.float32, device=device)
     return (1.0 + norm.weight if norm.plus_one else norm.weight).to(device, torch.float32).contiguous()
+
+
+def turns_on(device: torch.device, positions: torch.Tensor, rotary: Rotary) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines as `rotary.turns` makes them, on a device; positions may lie elsewhere."""
+    cosines, sines = turns(positions.to(rotary.frequencies.device), rotary)
+    return cosines.to(device), sines.to(device)
 
 
 def _width(columns: int) -> int:

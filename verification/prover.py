@@ -59,6 +59,8 @@ class Prover:
     ) -> None:
         self.source, self.profiles, self.replayer = source, profiles, replayer
         self.asker = Asker(timeout_ms, Questions(checking or Checking()))
+        # A mutant is refuted by a story that the engine replays: nothing rests on what has no model.
+        self._asker_of_mutants = Asker(timeout_ms)
         self._rulebook: Rulebook | None = None
         self._cutters: dict[str, Cutter] = {}
         self._parts: dict[tuple[str, str], list[Part]] = {}
@@ -105,7 +107,7 @@ class Prover:
         parts = ALL_CLAIMS[mutant.claim].parts_of(bound)
         answers: list[Answered] = []
         for part in sorted(parts, key=lambda part: cutter.key(part) in before):
-            outcome = self.ask_part(mutant.claim, part, cutter)
+            outcome = self.ask_part(mutant.claim, part, cutter, self._asker_of_mutants)
             answers.append(Answered(outcome))
             if outcome.counterexample is not None and outcome.counterexample.replayed:
                 break
@@ -120,14 +122,16 @@ class Prover:
             result=result,
         )
 
-    def ask_part(self, claim: str, part: Part, cutter: Cutter) -> Outcome:
+    def ask_part(self, claim: str, part: Part, cutter: Cutter, asker: Asker | None = None) -> Outcome:
         """Prove a part of a claim on rules that a cutter cuts; with its own constants where open ones do not do."""
         begin = process_time()
-        self.asker.questions.begin(f"{claim}: {part.label}")
-        run = Run(cutter.cut(part), self.asker, self.replayer, part)
+        asker = asker or self.asker
+        asker.questions.begin(f"{claim}: {part.label}")
+        run = Run(cutter.cut(part), asker, self.replayer, part)
         ALL_CLAIMS[claim].prove(run)
         failed = bool(run.gaps) or run.counterexample is not None
         if not (failed and part.free):
             return run.outcome(process_time() - begin)
-        again = self.ask_part(claim, replace(part, free=frozenset()), cutter)
-        return replace(again, seconds=process_time() - begin, alone=True)
+        tried = tuple(asker.questions.asked)
+        again = self.ask_part(claim, replace(part, free=frozenset()), cutter, asker)
+        return replace(again, seconds=process_time() - begin, alone=True, asked=(*tried, *again.asked))

@@ -58,6 +58,7 @@ class Outcome:
         decisive: Places of those that decide in some state.
         alone: It rests on constants that the part's key leaves open, so that no other model may share it.
         agreed: Questions that a second solver answered with no, as the first did.
+        asked: Digests of the questions that have no model, where they were asked again or written down.
     """
 
     obligations: int
@@ -71,6 +72,7 @@ class Outcome:
     decisive: frozenset[str]
     alone: bool = False
     agreed: int = 0
+    asked: tuple[str, ...] = ()
 
 
 @dataclass
@@ -182,7 +184,8 @@ class Run:
     def outcome(self, seconds: float) -> Outcome:
         """What was found; a part without a witness is a gap, whatever the other parts have."""
         questions = self.asker.questions
-        given_up = [f"{self.part.label}: cvc5 gave up {questions.undecided} questions"] if questions.undecided else []
+        missed = questions.undecided
+        given_up = [f"{self.part.label}: cvc5 has no answer to {len(missed)} questions ({missed[0]})"] if missed else []
         silent = self.witness is None and self.counterexample is None
         nothing = [f"{self.part.label}: no state was found that the premise allows"] if silent else []
         return Outcome(
@@ -196,6 +199,7 @@ class Run:
             rules=dict(self.rules),
             decisive=frozenset(self.decisive),
             agreed=questions.agreed,
+            asked=tuple(questions.asked),
         )
 
     def _heard(self, label: str, answer: Answer) -> Answer | None:

@@ -38,9 +38,7 @@ class Cvc5:
         seconds: Bound on the time for one question.
     """
 
-    def __init__(
-        self, memory_mb: int = MAX_MEMORY_MB, effort: int = MAX_EFFORT, seconds: float = MAX_SECONDS
-    ) -> None:
+    def __init__(self, memory_mb: int = MAX_MEMORY_MB, effort: int = MAX_EFFORT, seconds: float = MAX_SECONDS) -> None:
         self.memory_mb, self.effort, self.seconds = memory_mb, effort, seconds
         self._child: _Child | None = None
 

@@ -109,10 +109,8 @@ class _Problem:
         if word != "sat":
             return None
         names = {str(term): term for term in self.variables}
-        sorts: dict[str, Any] = {}
-        for sort in (term.sort() for term in self.variables if term.sort().kind() == z3.Z3_DATATYPE_SORT):
-            sorts[sort.name()] = sort
-            names |= {sort.constructor(i).name(): sort.constructor(i)() for i in range(sort.num_constructors())}
+        kinds = (term.sort() for term in self.variables)
+        sorts = {sort.name(): sort for sort in kinds if sort.kind() == z3.Z3_DATATYPE_SORT}
         try:
             parsed = z3.parse_smt2_string(f"(assert {body})", sorts=sorts, decls=names, ctx=self.model.world.ctx)
         except z3.Z3Exception:
@@ -150,6 +148,18 @@ _CHILD = """
 import sys
 import z3
 
+
+def named(term):
+    # The reader of formulas knows no recognisers of constructors.
+    parts = [named(part) for part in term.children()]
+    if term.decl().kind() == z3.Z3_OP_DT_IS:
+        sort = parts[0].sort()
+        return parts[0] == next(
+            sort.constructor(i)() for i in range(sort.num_constructors()) if sort.recognizer(i) == term.decl()
+        )
+    return term.decl()(*parts) if parts else term
+
+
 solver = z3.SolverFor("HORN")
 solver.set("rlimit", int(sys.argv[1]))
 solver.set("timeout", int(sys.argv[2]))
@@ -160,5 +170,5 @@ if answer == z3.sat:
     model = solver.model()
     inv = next(one for one in model.decls() if one.name() == "Inv")
     terms = [z3.Const(f"v{i}", inv.domain(i)) for i in range(inv.arity())]
-    print(z3.substitute_vars(model[inv].else_value(), *terms).sexpr())
+    print(named(z3.substitute_vars(model[inv].else_value(), *terms)).sexpr())
 """

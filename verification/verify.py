@@ -14,11 +14,11 @@ from hitproof.spec.proof import CLAIMS, ClaimResult, MutantResult, VerifyReport,
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
 from hitproof.verification.judge import Answered, judge
-from hitproof.verification.memory import Memory
+from hitproof.verification.memory import Memory, solver_name
 from hitproof.verification.mutants import MUTANTS, Mutant
 from hitproof.verification.pool import Work, at_work
 from hitproof.verification.prover import Job, PartJob, Prover
-from hitproof.verification.questions import Checking
+from hitproof.verification.questions import Checking, write_index
 from hitproof.verification.run import Outcome
 
 __all__ = ["run_mutant", "verify"]
@@ -69,6 +69,9 @@ def verify(
         plan = _Plan(prover, chosen, progress or _quiet, memory)
         plan.do(work, [*broken, *plan.proved_once()])
         plan.do(work, plan.failed_elsewhere())
+    if checking is not None and checking.folder is not None:
+        about = {"rulebook": prover.rulebook.name, "digest": prover.rulebook.digest, "solver": solver_name()}
+        write_index(checking.folder, about, plan.asked())
     results = [result for claim in chosen for result in plan.results(claim)]
     return VerifyReport(
         rulebook=prover.rulebook.name,
@@ -163,6 +166,13 @@ class _Plan:
             text = f"never decisive in any of these profiles: {', '.join(dead)}"
             results = [result.model_copy(update={"verdict": "unknown", "detail": text}) for result in results]
         return results
+
+    def asked(self) -> list[tuple[str, str, str, tuple[str, ...]]]:
+        """Claim, profile and part of every outcome, with its questions that have no model."""
+        return [
+            (job.claim, job.profile, self.prover.parts(job.claim, job.profile)[job.index].label, outcome.asked)
+            for job, outcome in self._outcomes.items()
+        ]
 
     def _answers(self, claim: str, profile: str) -> list[Answered]:
         answers = []

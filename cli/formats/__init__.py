@@ -2,10 +2,9 @@
 
 from hitproof.cli.formats.document import Case, Check, Document, Finding, few, found_at
 from hitproof.cli.formats.failed import failed
-from hitproof.cli.formats.junit import require_junit
 from hitproof.cli.formats.played import played
 from hitproof.cli.formats.verified import verified
-from hitproof.cli.formats.writing import PIPELINE_FORMATS, write_report
+from hitproof.cli.formats.writing import PIPELINE_FORMATS, require_format, write_report
 
 __all__ = [
     "PIPELINE_FORMATS",
@@ -17,7 +16,7 @@ __all__ = [
     "few",
     "found_at",
     "played",
-    "require_junit",
+    "require_format",
     "verified",
     "write_report",
 ]

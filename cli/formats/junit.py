@@ -58,6 +58,8 @@ def _case(junitparser: Any, case: Case) -> Any:
     if case.file:
         made.file = one_line(case.file)
     if case.outcome in _RESULTS:
-        kind = getattr(junitparser, _RESULTS[case.outcome])
-        made.result = [kind(one_line(case.told), case.outcome)]
+        result = getattr(junitparser, _RESULTS[case.outcome])(one_line(case.told), case.outcome)
+        # Some readers show the attribute, others the text.
+        result.text = one_line(case.told)
+        made.result = [result]
     return made

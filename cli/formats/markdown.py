@@ -19,7 +19,7 @@ def markdown_summary(document: Document) -> str:
     """What came out, a table, and each finding with its place."""
     about = f" {_plain(document.subject)}:" if document.subject else ""
     lines = [f"## hitproof {document.command}:{about} {_plain(document.outcome)}", ""]
-    if document.trouble:
+    if document.trouble and not document.findings:
         lines += [_plain(document.trouble), ""]
     if document.headings:
         lines += [_row(document.headings), _row(["---"] * len(document.headings))]

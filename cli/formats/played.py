@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hitproof.cli.formats.document import Case, Check, Document, found_at
+from hitproof.cli.formats.document import Case, Check, Document, few, found_at
 from hitproof.spec.yaml_tree import Mapping as YamlMapping
 from hitproof.spec.yaml_tree import read_tree
 
@@ -49,6 +49,7 @@ def played(report: Mapping[str, Any]) -> Document:
         for one in outcomes
     ]
     coverage = report["coverage"].items()
+    decided = [(kind, f"{part['decisive']} of {part['total']}", few(part["never"])) for kind, part in coverage]
     return Document(
         command="test",
         subject=report["rulebook"],
@@ -57,7 +58,7 @@ def played(report: Mapping[str, Any]) -> Document:
         findings=findings,
         cases=cases,
         headings=("rules", "decisive", "never decisive"),
-        rows=[(kind, f"{part['decisive']} of {part['total']}", ", ".join(part["never"])) for kind, part in coverage],
+        rows=decided,
         notes=[f"Digest {report['digest'][:12]}."],
         properties=[("digest", report["digest"])],
     )

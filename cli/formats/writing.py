@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from hitproof.cli.formats.document import Document
 from hitproof.cli.formats.github import github_annotations
-from hitproof.cli.formats.junit import junit_xml
+from hitproof.cli.formats.junit import junit_xml, require_junit
 from hitproof.cli.formats.markdown import markdown_summary
 from hitproof.cli.formats.sarif import sarif_log
 from hitproof.cli.output import write_json, write_text
 from hitproof.cli.version import version_number
 
-__all__ = ["PIPELINE_FORMATS", "write_report"]
+__all__ = ["PIPELINE_FORMATS", "require_format", "write_report"]
 
 PIPELINE_FORMATS = frozenset({"github", "junit", "markdown", "sarif"})
+
+
+def require_format(format: str) -> None:
+    """Refuse a format that could not be written, before the work that would fill it.
+
+    Raises:
+        UsageError: A package is missing that the format needs.
+    """
+    if format == "junit":
+        require_junit()
 
 
 def write_report(document: Document, format: str) -> None:

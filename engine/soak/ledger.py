@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock, local
 
-__all__ = ["KINDS", "Fault", "Ledger"]
+__all__ = ["Fault", "KINDS", "Ledger"]
 
 KINDS: dict[str, str] = {
     "bit_flip": "a bit of a block on the device turns",

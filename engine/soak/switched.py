@@ -44,7 +44,7 @@ CASES: dict[str, Case] = {
     # What happens to a block between the decision and the use is for the lease and for measurements at the use.
     "block_integrity": Case(frozenset({"torn_copy", "wrong_generation"}), waits=0.0),
     "kernel_interface": Case(frozenset({"other_kernel"})),
-    "group_intersection": Case(profile="deepseek-v4-flash"),
+    "group_intersection": Case(profile="deepseek-v4-flash", prompts=24.0),
     "hardware_alignment": Case(frozenset({"odd_address"}), (("odd_address", 0.3),)),
     "lease": Case(prompts=5.0),
     "postcondition": Case(frozenset({"torn_copy"}), (("torn_copy", 0.4),)),

@@ -22,7 +22,6 @@ _SOURCE = {
     "source_token": "i64",
     "from_block": "i64",
     "from_row": "i32",
-    "from_value": "i32",
 }
 _STATE = {
     "state": "*u8",
@@ -31,7 +30,6 @@ _STATE = {
     "state_token": "i64",
     "state_block": "i64",
     "state_row": "i32",
-    "state_value": "i32",
 }
 _TARGET = {
     "target": "*u8",
@@ -57,14 +55,14 @@ def _entries() -> list[CompileSpec]:
     types = {**_SOURCE, **_STATE, **_TARGET, "entry": "i64", "bias": "*fp32", "gain": "*fp32", "eps": "fp32"}
     types |= {"cosines": "*fp32", "sines": "*fp32"}
     cases = (
-        ("V4 entries of ratio 4", 4, V4_ROW, {"READ": (0, True, False, False), "UNIT": 4}),
-        ("V4 entries of ratio 128", 128, V4_ROW, {"READ": (0, True, False, False), "UNIT": 4}),
-        ("V4 entries behind a state", 4, V4_ROW, {"READ": (0, True, True, True), "UNIT": 4}),
+        ("V4 entries of ratio 4", 4, V4_ROW, {"READ": (0, True, 1, False, False, 1), "UNIT": 4}),
+        ("V4 entries of ratio 128", 128, V4_ROW, {"READ": (0, True, 1, False, False, 1), "UNIT": 4}),
+        ("V4 entries behind a state", 4, V4_ROW, {"READ": (0, True, 1, True, True, 1), "UNIT": 4}),
         (
             "bf16 at odd bytes",
             4,
             plain_row("bf16", 512),
-            {"READ": (1, False, True, False), "UNIT": 1},
+            {"READ": (1, False, 2, True, False, 4), "UNIT": 1},
         ),
     )
     return [
@@ -93,8 +91,8 @@ def _states() -> list[CompileSpec]:
         "bias": "*fp32",
         "width": "i32",
     }
-    even = {"READ": (0, True, False, False), "RATIO": 4, "UNIT": 4}
-    odd = {"READ": (1, False, True, False), "RATIO": 128, "UNIT": 1}
+    even = {"READ": (0, True, 1, False, False, 1), "RATIO": 4, "UNIT": 4}
+    odd = {"READ": (1, False, 2, True, False, 4), "RATIO": 128, "UNIT": 1}
     return [
         CompileSpec(state_kernel, "V4 state of ratio 4", types, {**_PLACES, **even}, STATE, (*_ALIGNED, "width")),
         CompileSpec(state_kernel, "state of ratio 128 at odd bytes", types, {**_PLACES, **odd}, STATE),
@@ -109,10 +107,10 @@ def _projections() -> list[CompileSpec]:
     del types["source_token"]
     aligned = ("source", "from_block", "from_row", "made", "weight", "inputs", "width", "begin")
     cases = (
-        ("bf16 inputs and weights", "*bf16", {"CODE": 1, "ALIGNED": 1, "NATIVE": 1}),
-        ("fp16 inputs and weights", "*fp16", {"CODE": 2, "ALIGNED": 1, "NATIVE": 1}),
-        ("bf16 inputs, float32 weights", "*fp32", {"CODE": 1, "ALIGNED": 1, "NATIVE": 0}),
-        ("float32 inputs at odd bytes", "*fp32", {"CODE": 0, "ALIGNED": 0, "NATIVE": 0}),
+        ("bf16 inputs and weights", "*bf16", {"CODE": 1, "ALIGNED": 1, "NEXT": 1, "NATIVE": 1}),
+        ("fp16 inputs and weights", "*fp16", {"CODE": 2, "ALIGNED": 1, "NEXT": 1, "NATIVE": 1}),
+        ("bf16 inputs, float32 weights", "*fp32", {"CODE": 1, "ALIGNED": 1, "NEXT": 1, "NATIVE": 0}),
+        ("float32 inputs at odd bytes", "*fp32", {"CODE": 0, "ALIGNED": 0, "NEXT": 4, "NATIVE": 0}),
     )
     return [
         CompileSpec(

@@ -32,24 +32,26 @@ def _located(table, blocks, row, wanted, by_block, by_row, ROWS: tl.constexpr):
 def _gated(kept, stored, bias, place, column, there, width, READ: tl.constexpr):
     """Values and scores [S, n] of rows that are kept, or stored in a state; scores of others are minus infinity.
 
-    `kept` and `stored`: first byte of block 0, where each row begins, which rows are there, and the step to the next
-    number. `READ`: the format of kept rows, whether they are aligned, whether there is a state, and whether that is.
+    `kept` and `stored`: first byte of block 0, where each row begins, and which rows are there. `READ`: the format of
+    kept rows, whether they are aligned, and the step to the next number; whether there is a state, and the same of it.
     """
     CODE: tl.constexpr = READ[0]
     ALIGNED: tl.constexpr = READ[1]
-    STATE: tl.constexpr = READ[2]
-    STATE_ALIGNED: tl.constexpr = READ[3]
+    NEXT: tl.constexpr = READ[2]
+    STATE: tl.constexpr = READ[3]
+    STATE_ALIGNED: tl.constexpr = READ[4]
+    STATE_NEXT: tl.constexpr = READ[5]
     mask = kept[2][:, None] & there[None, :]
-    at = kept[1][:, None] + column * kept[3]
+    at = kept[1][:, None] + column * NEXT
     value = load_numbers(kept[0], at, mask, CODE, ALIGNED)
-    gate = load_numbers(kept[0], at + width * kept[3], mask, CODE, ALIGNED)
+    gate = load_numbers(kept[0], at + width * NEXT, mask, CODE, ALIGNED)
     score = gate + tl.load(bias + place[:, None] * width + column, mask=mask, other=0.0)
     score = tl.where(mask, score, -float("inf"))
     if STATE:
         mask = stored[2][:, None] & there[None, :]
-        at = stored[1][:, None] + column * stored[3]
+        at = stored[1][:, None] + column * STATE_NEXT
         value = tl.where(mask, load_numbers(stored[0], at, mask, 0, STATE_ALIGNED), value)
-        score = tl.where(mask, load_numbers(stored[0], at + width * stored[3], mask, 0, STATE_ALIGNED), score)
+        score = tl.where(mask, load_numbers(stored[0], at + width * STATE_NEXT, mask, 0, STATE_ALIGNED), score)
     return value, score
 
 
@@ -71,16 +73,14 @@ def entries_kernel(
     source_blocks,  # blocks of the pool
     source_first,  # row of the table's first block that is kept first
     source_token,  # its token
-    from_block,  # from a block, row and number to the next: in numbers where ALIGNED, else in bytes
+    from_block,  # from a block and row to the next: in numbers where they are aligned, else in bytes
     from_row,
-    from_value,
     state,  # the same of a stored state, values and then scores, float32; read for the tokens before `source_token`
     state_table,
     state_blocks,
     state_token,  # token of its row 0
     state_block,
     state_row,
-    state_value,
     target,  # uint8: first byte of block 0 of the copy
     target_table,
     target_blocks,
@@ -114,7 +114,7 @@ def entries_kernel(
     BLOCK_S: tl.constexpr,
 ):
     """Program i makes entry `entry` + i of all the rows that it reads: one window, or two with overlap."""
-    STATE: tl.constexpr = READ[2]
+    STATE: tl.constexpr = READ[3]
     WIDTH: tl.constexpr = SIZE * (1 + OVERLAP)
     SLOTS: tl.constexpr = RATIO * (1 + OVERLAP)
     number = tl.program_id(0).to(tl.int64)
@@ -134,13 +134,13 @@ def entries_kernel(
         held = there & (token >= source_token)
         begin = source_first + token - source_token
         at, held = _located(source_table, source_blocks, begin, held, from_block, from_row, SOURCE_ROWS)
-        kept = (source, at, held, from_value)
+        kept = (source, at, held)
         stored = kept
         if STATE:
             held = there & (token >= state_token) & (token < source_token)
             begin = token - state_token
             at, held = _located(state_table, state_blocks, begin, held, state_block, state_row, STATE_ROWS)
-            stored = (state, at, held, state_value)
+            stored = (state, at, held)
         # With overlap the window before lends its first series, the own one its second.
         shift = tl.where(slot >= RATIO, SIZE, 0).to(tl.int64)
         place = slot % RATIO
@@ -193,14 +193,12 @@ def state_kernel(
     source_token,
     from_block,
     from_row,
-    from_value,
     state,
     state_table,
     state_blocks,
     state_token,
     state_block,
     state_row,
-    state_value,
     target,
     target_table,
     target_blocks,
@@ -223,7 +221,7 @@ def state_kernel(
     BLOCK_D: tl.constexpr,
 ):
     """Program (i, d) writes `BLOCK_R` rows of a state: values and scores of the columns [d * BLOCK_D, ...)."""
-    STATE: tl.constexpr = READ[2]
+    STATE: tl.constexpr = READ[3]
     own = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     column = tl.program_id(1).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)
     there = column < width
@@ -231,13 +229,13 @@ def state_kernel(
     held = (own < live) & (token >= source_token)
     begin = source_first + token - source_token
     at, held = _located(source_table, source_blocks, begin, held, from_block, from_row, SOURCE_ROWS)
-    kept = (source, at, held, from_value)
+    kept = (source, at, held)
     stored = kept
     if STATE:
         held = (own < live) & (token >= state_token) & (token < source_token)
         begin = token - state_token
         at, held = _located(state_table, state_blocks, begin, held, state_block, state_row, STATE_ROWS)
-        stored = (state, at, held, state_value)
+        stored = (state, at, held)
     value, score = _gated(kept, stored, bias, token % RATIO, column[None, :], there, width, READ)
     at, written = _located(target_table, target_blocks, row + own, own < count, to_block, to_row, ROWS)
     mask = written[:, None] & there[None, :]
@@ -254,7 +252,6 @@ def project_kernel(
     source_first,
     from_block,  # in numbers where ALIGNED, else in bytes
     from_row,
-    from_value,
     made,  # float32 [T, 2 * width]: values and gates
     count,  # tokens (T)
     weight,  # [width, inputs]
@@ -265,6 +262,7 @@ def project_kernel(
     SOURCE_ROWS: tl.constexpr,
     CODE: tl.constexpr,
     ALIGNED: tl.constexpr,
+    NEXT: tl.constexpr,
     NATIVE: tl.constexpr,
     BIAS: tl.constexpr,
     BLOCK_T: tl.constexpr,
@@ -281,7 +279,7 @@ def project_kernel(
     sums = tl.zeros([BLOCK_T, BLOCK_D], tl.float32)
     for start in range(0, inputs, BLOCK_N):
         n = start + tl.arange(0, BLOCK_N)
-        place = at[:, None] + n.to(tl.int64)[None, :] * from_value
+        place = at[:, None] + n.to(tl.int64)[None, :] * NEXT
         rows = load_numbers(source, place, held[:, None] & (n < inputs)[None, :], CODE, ALIGNED)
         sums = matmul_step(sums, rows, weight, column, there, inputs, n, NATIVE)
     if BIAS:

@@ -14,7 +14,6 @@ from hitproof.kernels.recompress.layers import StoredState, require_windows
 from hitproof.kernels.recompress.pages import state_format, state_rows
 from hitproof.kernels.recompress.reference import Compressor, live_rows
 from hitproof.kernels.recompress.sources import Rows, sources
-from hitproof.kernels.rotary import turns
 from hitproof.kernels.row_constants import (
     cell_steps,
     covers,
@@ -22,6 +21,7 @@ from hitproof.kernels.row_constants import (
     gain_of,
     reading_of,
     set_constants,
+    turns_on,
     unit_for,
 )
 from hitproof.kernels.run import Held
@@ -120,8 +120,8 @@ def prepare_entries(
     writing = _writing(target, layer, count, form)
     steps, rows = sources(inputs, layer, weights, since, to, workspace)
     device = pool.buffer.device
-    positions = torch.arange(first // ratio, to // ratio, dtype=torch.int64, device=device) * ratio
-    cosines, sines = turns(positions, compressor.rotary)
+    positions = torch.arange(first // ratio, to // ratio, dtype=torch.int64) * ratio
+    cosines, sines = turns_on(device, positions, compressor.rotary)
     arguments = (
         *_source_arguments(rows),
         *_state_arguments(state, compressor, device),
@@ -139,7 +139,7 @@ def prepare_entries(
         **entry_meaning(compressor, form),
         "UNIT": unit_for(writing[0], cell_steps(pool, form), form),
     }
-    even = rows.reading.aligned and (state is None or constants["READ"][3])
+    even = rows.reading.aligned and (state is None or constants["READ"][4])
     return [*steps, Step(entries_kernel, (count,), ENTRIES if even else ENTRIES_ODD, arguments, constants)]
 
 
@@ -206,30 +206,31 @@ def _writing(target: Held, layer: int, count: int, form: RowFormat) -> tuple[Any
 
 
 def _source_arguments(rows: Rows) -> tuple[Any, ...]:
-    return rows.reading.start, rows.table, rows.blocks, rows.row, rows.token, *rows.reading.steps
+    return rows.reading.start, rows.table, rows.blocks, rows.row, rows.token, *rows.reading.steps[:2]
 
 
 def _state_arguments(state: StoredState | None, compressor: Compressor, device: torch.device) -> tuple[Any, ...]:
     """The stored state's run-time arguments; nothing of it is read where there is none."""
     if state is None:
         nothing = torch.empty(0, dtype=torch.uint8, device=device)
-        return nothing, nothing.to(torch.int64), 0, 0, 0, 0, 0
+        return nothing, nothing.to(torch.int64), 0, 0, 0, 0
     live = live_rows(state.length, compressor.ratio, compressor.overlap)
     reading = reading_of(state.pool, state_format(compressor))
     block, inside = divmod(state.row, state.pool.geometry.rows)
     read_table(state.pool, state.table[block:], live, inside)
     token = state.length - live - state.row
-    return reading.start, state.table.to(device), state.pool.blocks, token, *reading.steps
+    return reading.start, state.table.to(device), state.pool.blocks, token, *reading.steps[:2]
 
 
 def _places(target: Held, layer: int, rows: Rows, state: StoredState | None, compressor: Compressor) -> dict[str, Any]:
     """Compile-time arguments that say how the blocks lie."""
-    aligned = state is not None and reading_of(state.pool, state_format(compressor)).aligned
+    kept, stored = rows.reading, None if state is None else reading_of(state.pool, state_format(compressor))
+    of_state = (False, False, 1) if stored is None else (True, stored.aligned, stored.steps[2])
     return {
         "ROWS": target.layers[layer].geometry.rows,
         "SOURCE_ROWS": rows.rows,
         "STATE_ROWS": 1 if state is None else state.pool.geometry.rows,
-        "READ": (rows.reading.code, rows.reading.aligned, state is not None, aligned),
+        "READ": (kept.code, kept.aligned, kept.steps[2], *of_state),
     }
 
 

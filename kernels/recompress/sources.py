@@ -26,8 +26,8 @@ PROJECT_FP32 = {
     "sm100": Config({"BLOCK_T": 32, "BLOCK_D": 64, "BLOCK_N": 32}, warps=8),
     INTERPRET: _INTERPRETED,
 }
-"""Products of float32. Triton 3.7.1 gives sm100's tensor cores those of 64 rows or more, which round them to tf32, though
-it is told not to."""
+"""Products of float32. In tiles of 64 rows Triton 3.7.1 gives them to the tensor cores of sm100, which round to tf32,
+though it is told not to."""
 _WHOLE = 1 << 30
 """Rows of a block that holds all rows of a projection."""
 
@@ -109,11 +109,11 @@ def _projecting(kept: Rows, form: RowFormat, linear: Linear, made: torch.Tensor,
         kept.table,
         kept.blocks,
         kept.row,
-        *kept.reading.steps,
+        *kept.reading.steps[:2],
         made,
         count,
-        linear.weight.to(kind if native else torch.float32).contiguous(),
-        bias.to(torch.float32),
+        linear.weight.to(device, kind if native else torch.float32).contiguous(),
+        bias.to(device, torch.float32),
         size,
         width,
         begin,
@@ -122,6 +122,7 @@ def _projecting(kept: Rows, form: RowFormat, linear: Linear, made: torch.Tensor,
         "SOURCE_ROWS": kept.rows,
         "CODE": kept.reading.code,
         "ALIGNED": int(kept.reading.aligned),
+        "NEXT": kept.reading.steps[2],
         "NATIVE": int(native),
         "BIAS": int(linear.bias is not None),
     }

@@ -26,9 +26,8 @@ def fill_kernel(
     source_table,  # int64
     source_blocks,  # blocks of the pool
     source_first,  # row of the table's first block at which the first missing token's input lies
-    from_block,  # from a block, row and number to the next: in numbers where ALIGNED, else in bytes
+    from_block,  # from a block and row to the next: in numbers where ALIGNED, else in bytes
     from_row,
-    from_value,
     target,  # uint8: first byte of block 0 of the copy
     target_table,
     target_blocks,
@@ -50,6 +49,7 @@ def fill_kernel(
     ROWS: tl.constexpr,
     SOURCE_ROWS: tl.constexpr,
     ALIGNED: tl.constexpr,
+    NEXT: tl.constexpr,
     CODE: tl.constexpr,
     NATIVE: tl.constexpr,
     SIZE: tl.constexpr,
@@ -72,7 +72,7 @@ def fill_kernel(
     BLOCK_T: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    """Program (t, h) makes head h of the tokens [t * BLOCK_T, (t + 1) * BLOCK_T).
+    """Program (t, h) makes head h of the tokens [t * BLOCK_T, (t + 1) * BLOCK_T). `NEXT` is from number to number.
 
     Every step is rounded to the inputs' format once. `INPUT_NORM` and `HEAD_NORM`: 0 without, 1 with, and 2 for a
     head's norm behind the turning.
@@ -89,7 +89,7 @@ def fill_kernel(
         for start in range(0, inputs, BLOCK_N):
             n = start + tl.arange(0, BLOCK_N)
             mask = held[:, None] & (n < inputs)[None, :]
-            found = load_numbers(source, at[:, None] + n.to(tl.int64)[None, :] * from_value, mask, CODE, ALIGNED)
+            found = load_numbers(source, at[:, None] + n.to(tl.int64)[None, :] * NEXT, mask, CODE, ALIGNED)
             root += tl.sum(found * found, axis=1)
         root = tl.rsqrt(root / inputs + input_eps)
     still_column, still_there = still_columns(SIZE, TURNING, TRAILING, STILL)
@@ -101,7 +101,7 @@ def fill_kernel(
     for start in range(0, inputs, BLOCK_N):
         n = start + tl.arange(0, BLOCK_N)
         mask = held[:, None] & (n < inputs)[None, :]
-        hidden = load_numbers(source, at[:, None] + n.to(tl.int64)[None, :] * from_value, mask, CODE, ALIGNED)
+        hidden = load_numbers(source, at[:, None] + n.to(tl.int64)[None, :] * NEXT, mask, CODE, ALIGNED)
         if INPUT_NORM:
             hidden = scaled(hidden, root, input_gain, n, n < inputs, inputs, 2, INPUT_GAIN, INPUT_ROUNDS, CODE)
         if STILL > 1:

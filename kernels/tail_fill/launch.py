@@ -9,8 +9,8 @@ import torch
 
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
 from hitproof.kernels.norms import Linear, Norm
-from hitproof.kernels.numbers import CODES, RowFormat, dtype_of, plain_row
-from hitproof.kernels.rotary import Rotary, frequencies, turns
+from hitproof.kernels.numbers import CODES, ROUNDING, RowFormat, dtype_of, plain_row
+from hitproof.kernels.rotary import Rotary, frequencies
 from hitproof.kernels.row_constants import (
     cell_steps,
     covers,
@@ -18,6 +18,7 @@ from hitproof.kernels.row_constants import (
     gain_of,
     reading_of,
     set_constants,
+    turns_on,
     unit_for,
 )
 from hitproof.kernels.spans import Span, located
@@ -158,16 +159,15 @@ def _making(
     steps = cell_steps(into.pool, form)
     start = into.pool.buffer[into.pool.geometry.offset :]
     rotary, gain = rows.rotary, gain_of(rows.norm, device)
-    positions = torch.arange(first, into.end, dtype=torch.int64, device=device)
     empty = torch.empty(0, dtype=torch.float32, device=device)
-    cosines, sines = (empty, empty) if rotary is None else turns(positions, rotary)
+    cosines, sines = (empty, empty) if rotary is None else turns_on(device, torch.arange(first, into.end), rotary)
     bias = empty if rows.linear.bias is None else rows.linear.bias
     arguments = (
         reading.start,
         inputs.table.to(device),
         inputs.pool.blocks,
         located(inputs, first, into.end),
-        *reading.steps,
+        *reading.steps[:2],
         start,
         into.table.to(device),
         into.pool.blocks,
@@ -176,8 +176,8 @@ def _making(
         into.end - first,
         gain_of(path.input_norm, device),
         0.0 if path.input_norm is None else path.input_norm.eps,
-        rows.linear.weight.to(kind).contiguous(),
-        bias.to(kind),
+        rows.linear.weight.to(device, kind).contiguous(),
+        bias.to(device, kind),
         gain,
         0.0 if rows.norm is None else rows.norm.eps,
         cosines,
@@ -188,6 +188,7 @@ def _making(
         "ROWS": into.pool.geometry.rows,
         "SOURCE_ROWS": inputs.pool.geometry.rows,
         "ALIGNED": int(reading.aligned),
+        "NEXT": reading.steps[2],
         # The interpreter has no 16-bit products.
         "NATIVE": int(reading.code != 0 and device.type != "cpu"),
         "UNIT": unit_for(start, steps, form),
@@ -229,7 +230,7 @@ def specs() -> list[CompileSpec]:
     from hitproof.kernels.tail_fill.kernel import fill_kernel
 
     types = {"source": "*u8", "source_table": "*i64", "source_blocks": "i32", "source_first": "i32"}
-    types |= {"from_block": "i64", "from_row": "i32", "from_value": "i32"}
+    types |= {"from_block": "i64", "from_row": "i32"}
     types |= {"target": "*u8", "target_table": "*i64", "target_blocks": "i32", "target_first": "i32"}
     types |= {"to_block": "i64", "to_row": "i32", "to_head": "i32", "to_value": "i32", "count": "i32"}
     types |= {"input_gain": "*fp32", "input_eps": "fp32", "weight": "", "bias": ""}
@@ -250,7 +251,15 @@ def specs() -> list[CompileSpec]:
     )
     found = []
     for name, rows, dtype, size, even in cases:
-        place = {"ROWS": 64, "SOURCE_ROWS": 64, "ALIGNED": even, "NATIVE": int(dtype != "fp32"), "UNIT": 4 * even or 1}
+        next_ = 1 if even else ROUNDING[dtype].bytes
+        place = {
+            "ROWS": 64,
+            "SOURCE_ROWS": 64,
+            "ALIGNED": even,
+            "NEXT": next_,
+            "NATIVE": int(dtype != "fp32"),
+            "UNIT": 4 * even or 1,
+        }
         form = plain_row(dtype, size)
         meaning = _meaning(form, before, rows, form)
         typed = {**types, "weight": f"*{dtype}", "bias": f"*{dtype}"}

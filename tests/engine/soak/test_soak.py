@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_standstill_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         return ""
 
     monkeypatch.setattr(runner, "STANDSTILL_S", 0.3)
-    monkeypatch.setattr(runner, "cast", lambda stage, requesters: (Requester(stage, "request-0", None),))
+    monkeypatch.setattr(runner, "cast", lambda stage, requesters: (Requester(stage, "request-0", Random(1)),))
     monkeypatch.setattr(Requester, "turn", stand_still)
     ended = soak(Settings(), 20.0, folder=tmp_path)
     let_go.set()
