@@ -6,11 +6,12 @@ import contextlib
 import json
 import sys
 import traceback
+from dataclasses import dataclass
 
 from hitproof.cli.output import clean, plain_data, write_line
 from hitproof.spec.errors import HitproofError, UsageError
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_FAILED", "EXIT_GOOD", "EXIT_INTERNAL", "EXIT_UNKNOWN", "report_error"]
+__all__ = ["EXIT_BAD_INPUT", "EXIT_FAILED", "EXIT_GOOD", "EXIT_INTERNAL", "EXIT_UNKNOWN", "Asked", "report_error"]
 
 EXIT_GOOD = 0
 EXIT_FAILED = 1
@@ -20,39 +21,58 @@ EXIT_INTERNAL = 4
 EXIT_INTERRUPTED = 130
 
 
-def report_error(error: BaseException, *, command: str, format: str, debug: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What stands on the command line, as far as it says how errors are to be told.
+
+    Args:
+        command: The command's name; empty where none is named.
+        format: How the result was to be told.
+        reports: Formats and files that were to be written besides, as they stand there.
+    """
+
+    command: str = ""
+    format: str = "text"
+    reports: tuple[str, ...] = ()
+    debug: bool = False
+
+
+def report_error(error: BaseException, asked: Asked) -> int:
     """Tell what went wrong and return the exit code.
 
     Bad input and bad usage are one compiler-like message. What nobody foresaw is one line, and with `debug`
     the traceback too. As JSON the error goes to stdout, where the result would have been; as a format for pipelines
-    too, and what people read goes to stderr beside it.
+    too, and what people read goes to stderr beside it. Reports to files tell it as well.
     """
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         write_line(sys.stderr, "hitproof: interrupted")
         return EXIT_INTERRUPTED
     known = _as_hitproof_error(error)
-    if debug and known is None:
+    if asked.debug and known is None:
         write_line(sys.stderr, "".join(traceback.format_exception(error)).rstrip("\n"))
     if known is not None:
         data, text, code = known.as_dict(), _compiler_like(known), EXIT_BAD_INPUT
     else:
-        data, text, code = _internal(error), _internal_line(error, debug=debug), EXIT_INTERNAL
-    if format == "json":
+        data, text, code = _internal(error), _internal_line(error, debug=asked.debug), EXIT_INTERNAL
+    if asked.format == "json":
         write_line(sys.stdout, json.dumps({"error": plain_data(data)}, indent=2))
-        return code
-    write_line(sys.stderr, clean(text))
-    if format != "text":
-        _tell_pipeline(data, command, format)
+    else:
+        write_line(sys.stderr, clean(text))
+    if asked.reports or asked.format not in ("text", "json"):
+        _tell_pipeline(data, asked)
     return code
 
 
-def _tell_pipeline(data: dict[str, object], command: str, format: str) -> None:
-    """The error in the format of the answer that does not come; where a package for it is missing, that was it."""
-    from hitproof.cli.formats import PIPELINE_FORMATS, failed, write_report
+def _tell_pipeline(data: dict[str, object], asked: Asked) -> None:
+    """The error in the formats of the answer that does not come; what cannot be written was told before, as this one."""
+    from hitproof.cli.formats import failed, wishes, write_report
 
-    if format in PIPELINE_FORMATS:
-        with contextlib.suppress(UsageError):
-            write_report(failed(data, command), format)
+    document = failed(data, asked.command)
+    with contextlib.suppress(HitproofError):
+        write_report(document, asked.format)
+    for wish in asked.reports:
+        with contextlib.suppress(HitproofError):
+            write_report(document, "text", wishes([wish]))
 
 
 def _as_hitproof_error(error: BaseException) -> HitproofError | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from hitproof.cli.failure import EXIT_BAD_INPUT, EXIT_GOOD, report_error
+from hitproof.cli.failure import EXIT_BAD_INPUT, EXIT_GOOD, Asked, report_error
 from hitproof.cli.output import write_line
 from hitproof.cli.version import version_text
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = command.main(args=given, prog_name="hitproof", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
-        return report_error(error, command=_command_of(given), format=_format_of(given), debug="--debug" in given)
+        return report_error(error, _asked(given))
     return code if isinstance(code, int) else EXIT_GOOD
 
 
@@ -50,13 +50,16 @@ def _command() -> Any:
     return typer.main.get_command(app)
 
 
-def _command_of(arguments: Sequence[str]) -> str:
-    """The command's name."""
-    return next((word for word in arguments if not word.startswith("-")), "")
-
-
-def _format_of(arguments: Sequence[str]) -> str:
+def _asked(arguments: Sequence[str]) -> Asked:
     """How errors are to be told; read from the raw arguments, as they may be what is wrong."""
-    joined = [word.removeprefix("--format=") for word in arguments if word.startswith("--format=")]
-    apart = [value for option, value in pairwise(arguments) if option == "--format"]
-    return next(iter([*joined, *apart]), "text")
+
+    def values(option: str) -> tuple[str, ...]:
+        joined = [word.removeprefix(f"{option}=") for word in arguments if word.startswith(f"{option}=")]
+        return (*joined, *(value for name, value in pairwise(arguments) if name == option))
+
+    return Asked(
+        command=next((word for word in arguments if not word.startswith("-")), ""),
+        format=next(iter(values("--format")), "text"),
+        reports=values("--report"),
+        debug="--debug" in arguments,
+    )

@@ -16,6 +16,7 @@ __all__ = [
     "OutOption",
     "ProfileOption",
     "RatesOption",
+    "ReportFileOption",
     "ReportFormat",
     "ReportFormatOption",
     "RulebookArgument",
@@ -49,6 +50,12 @@ RulebookArgument = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for programs.")]
 ReportFormatOption = Annotated[
     ReportFormat, typer.Option("--format", help="Text for people, JSON for programs, the others for pipelines.")
+]
+ReportFileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report", metavar="FORMAT=FILE", help="Also write sarif, junit, github or markdown; again for more."
+    ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]

@@ -12,6 +12,7 @@ from hitproof.cli.options import (
     DEFAULT_RULEBOOK,
     DebugOption,
     RatesOption,
+    ReportFileOption,
     ReportFormat,
     ReportFormatOption,
     RulebookArgument,
@@ -33,21 +34,22 @@ def test(
     ] = None,
     rates: RatesOption = None,
     format: ReportFormatOption = ReportFormat.text,
+    report: ReportFileOption = None,
     debug: DebugOption = False,
 ) -> int:
     """Run scenarios: 0 all passed, 1 one failed. Shows which checks and options were decisive."""
-    from hitproof.cli.formats import played, require_format, write_report
+    from hitproof.cli.formats import played, require_formats, wishes, write_report
     from hitproof.cli.output import write_json
 
-    require_format(format)
-    report = _run(rulebook, tuple(scenario or ()), rates)
+    files = wishes(report)
+    require_formats(format, files)
+    found = _run(rulebook, tuple(scenario or ()), rates)
     if format is ReportFormat.text:
-        _tell(report)
+        _tell(found)
     elif format is ReportFormat.json:
-        write_json(report)
-    else:
-        write_report(played(report), format)
-    return EXIT_FAILED if report["failed"] else EXIT_GOOD
+        write_json(found)
+    write_report(played(found), format, files)
+    return EXIT_FAILED if found["failed"] else EXIT_GOOD
 
 
 def _run(rulebook: str, paths: tuple[Path, ...], rates: Path | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hitproof.cli.options import (
     DEFAULT_RULEBOOK,
     DebugOption,
     ProfileOption,
+    ReportFileOption,
     ReportFormat,
     ReportFormatOption,
     RulebookArgument,
@@ -66,28 +67,27 @@ def verify(
         Path | None, typer.Option("--sign", help="Private key (PEM, Ed25519) that signs the verdicts.")
     ] = None,
     format: ReportFormatOption = ReportFormat.text,
+    report: ReportFileOption = None,
     debug: DebugOption = False,
 ) -> int:
     """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
-    from hitproof.cli.formats import require_format, verified, write_report
+    from hitproof.cli.formats import require_formats, verified, wishes, write_report
     from hitproof.cli.output import write_json
 
-    require_format(format)
+    wanted = wishes(report)
+    require_formats(format, wanted)
     if emit_smt is not None and proof is not None:
         raise UsageError("what is remembered is not asked again", got="--proof", expected="--emit-smt without --proof")
     checking = _checking(emit_smt, second=cross_check)
     files = Wanted(proof, verdicts, sign)
-    report, book = _run(
-        rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking, files=files
-    )
-    written = {} if out is None else _write_counterexamples(report, out)
+    found, book = _run(rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking, files=files)
+    written = {} if out is None else _write_counterexamples(found, out)
     if format is ReportFormat.text:
-        _tell(report, written, crossed=cross_check)
+        _tell(found, written, crossed=cross_check)
     elif format is ReportFormat.json:
-        write_json(report.model_dump(mode="json"))
-    else:
-        write_report(verified(report, book), format)
-    return verify_exit_code(report)
+        write_json(found.model_dump(mode="json"))
+    write_report(verified(found, book), format, wanted)
+    return verify_exit_code(found)
 
 
 def _checking(folder: Path | None, *, second: bool) -> Checking | None:

@@ -122,11 +122,13 @@ def at_rest(model: GroupModel, form: Any) -> Any:
 
 
 def beginning(model: GroupModel) -> list[Any]:
-    """What holds of a segment of which nothing has been made yet: discarded, nowhere, held by nobody."""
+    """What a segment can be when a manager starts, held by nobody: nothing yet, or what a disk has kept."""
     facts, enums = model.group.facts, model.world.enums
-    named = {"form": "discarded", "tier": "nowhere"}
-    at_first = [equal(model.own(name).value, enums.member(facts[name].type, value)) for name, value in named.items()]
-    return [*at_first, model.own("pins").value == 0]
+    at_first = [
+        all_of([equal(model.own(name).value, enums.member(facts[name].type, one)) for name, one in told], model.true)
+        for told in ((("form", "discarded"), ("tier", "nowhere")), (("form", "demoted"), ("tier", "disk")))
+    ]
+    return [any_of(at_first, model.false), model.own("pins").value == 0]
 
 
 class Program:
@@ -147,6 +149,16 @@ class Program:
         self._truth = Truth.fresh(self._ctx, f"{model.own.prefix}noted.")
         self.unknown: set[str] = set()
         """Events of which no axiom says what they do."""
+
+    def fit(self, state: State) -> Any:
+        """A check can have let it through: it is at rest, and where it is at home its owner writes its bytes no more."""
+        home = self.model.world.enums.member(self.model.group.facts["form"].type, self.model.group.home)
+        form, resting = state.facts("form").value, at_rest(self.model, state.facts("form").value)
+        if not self.has_bytes:
+            return resting
+        sealed = state.facts("sealed")
+        closed = all_of((sealed.known, sealed.value), self.model.true)
+        return all_of((resting, implies(equal(form, home), closed)), self.model.true)
 
     def _place(self, phase: tuple[LeaseStep, ...], does: str) -> int | None:
         return next((index for index, step in enumerate(phase) if step.does == does), None)
@@ -207,9 +219,7 @@ class Program:
         holder, true = state.holder, self.model.true
         here = holder.at == self.held
         yes, no = true, self.model.false
-        form = state.facts("form").value
-        fit = all_of((here, at_rest(self.model, form)), true)
-        yield self._call("check", fit, state, checked=yes)
+        yield self._call("check", all_of((here, self.fit(state)), true), state, checked=yes)
         if self._place(self.leasing.take, "note") is not None:
             anew = self._note(state)
             quiet = all_of((here, negated(holder.reading)), true)

@@ -9,7 +9,6 @@ from hitproof.spec.leasing import BESIDE
 from hitproof.spec.scenario import Event, Expectation, FactValue, Fault, LeaseEvent, LeaseExpectation, Scenario, SegmentDecl
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of
 from hitproof.verification.holder import Move, State
-from hitproof.verification.run import Run
 from hitproof.verification.traces import Trace
 
 __all__ = ["tell"]
@@ -26,7 +25,7 @@ SAYS = {
 """What a failed goal means, in plain words."""
 
 
-def tell(run: Run, trace: Trace) -> tuple[str, Scenario | None]:
+def tell(trace: Trace) -> tuple[str, Scenario | None]:
     """A trace in words, and as a scenario; None where no fact would show what went wrong."""
     steps = ", ".join(move.label for move in trace.moves)
     broken = trace.broken[0]

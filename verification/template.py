@@ -79,6 +79,10 @@ def template(program: Program, state: State) -> list[Clause]:
             "commits are told",
             implies(all_of((noted, holder.checked, negated(resting), same_epoch), true), at_rest(model, form)),
         ),
+        (
+            "fit since checked",
+            implies(all_of((noted, holder.checked, resting, same_epoch), true), program.fit(state)),
+        ),
         ("held as noted", implies(all_of((holder.confirmed, pinned, honest), true), all_of(held, true))),
     ]
 

@@ -17,12 +17,12 @@ from hitproof.verification.run import Run
 from hitproof.verification.template import goals
 from hitproof.verification.terms import all_of, any_of, equal, implies, negated
 
-__all__ = ["DEEPEST", "Trace", "shortest"]
+__all__ = ["DEEPEST", "SHORT", "Trace", "shortest"]
 
 DEEPEST = 12
 """Steps beyond which no story is searched."""
 
-FIRST = 8
+SHORT = 8
 """Steps up to which only the worst is searched, before anything that fails is told."""
 
 WORST = ("read as checked", "confirmation tells")
@@ -82,9 +82,9 @@ class _Search:
             found = self._ask(depth, worst=True)
             if found is not None:
                 return found
-            if depth >= FIRST:
+            if depth >= SHORT:
                 # What misleads a reader is told before what only could: a longer story may be the better one.
-                for shallow in range(1 if depth == FIRST else depth, depth + 1):
+                for shallow in range(1 if depth == SHORT else depth, depth + 1):
                     found = self._ask(shallow, worst=False)
                     if found is not None:
                         return found

@@ -4,7 +4,7 @@ from hitproof.cli.formats.document import Case, Check, Document, Finding, few, f
 from hitproof.cli.formats.failed import failed
 from hitproof.cli.formats.played import played
 from hitproof.cli.formats.verified import verified
-from hitproof.cli.formats.writing import PIPELINE_FORMATS, require_format, write_report
+from hitproof.cli.formats.writing import PIPELINE_FORMATS, Wish, require_formats, wishes, write_report
 
 __all__ = [
     "PIPELINE_FORMATS",
@@ -12,11 +12,13 @@ __all__ = [
     "Check",
     "Document",
     "Finding",
+    "Wish",
     "failed",
     "few",
     "found_at",
     "played",
-    "require_format",
+    "require_formats",
     "verified",
+    "wishes",
     "write_report",
 ]

@@ -17,6 +17,8 @@ MAX_FINDINGS = 5_000
 
 _MAX_TEXT = 1_000
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>[0-9]+):(?P<column>[0-9]+)", re.DOTALL)
+# Halves of characters that stand for no byte of a file's name.
+_NO_NAME = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def few(names: Sequence[str], most: int = 4) -> str:
 
 def _relative(file: str) -> str:
     """The path as a checkout names it: relative to the current folder, with forward slashes."""
+    file = _NO_NAME.sub("\N{REPLACEMENT CHARACTER}", file)
     try:
         inside = os.path.relpath(os.path.abspath(file))
     except ValueError:

@@ -13,10 +13,10 @@ __all__ = ["Actor", "cast"]
 
 
 class Actor(Protocol):
-    """Somebody who takes turns; with threads it rests so many seconds after each."""
+    """Somebody who takes turns; with threads one for every so many answers to requests, 0 for as many as it can."""
 
     name: str
-    rests: float
+    every: int
 
     def turn(self) -> str:
         """One operation on the stage's manager; answers what came of it in a word or some."""

@@ -79,7 +79,7 @@ class Requester:
         draw: Decides what it does.
     """
 
-    rests = 0.0
+    every = 0
 
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name = name
@@ -125,6 +125,7 @@ class Requester:
         kernels = dict(stage.core.kernels)
         with stage.ledger.during("a repair's postcondition"):
             answer = stage.manager.acquire(prompt)
+        stage.count("answers")
         stage.count(f"verdict {answer.verdict}")
         self._notice(prompt, answer)
         words.append(_told(answer))
@@ -171,7 +172,7 @@ class Requester:
         if not late:
             stage.at("use")
             launch.wait()
-        if held.prompt.length - hold.usable >= UNIT or self._draw.random() < _WRITES_LITTLE:
+        if held.prompt.length - hold.usable > UNIT or self._draw.random() < _WRITES_LITTLE:
             words.append(self._write(held))
         if late:
             self._launches.append(launch)

@@ -65,6 +65,7 @@ class Ledger:
         self.serial = serial
         self.lock = RLock()
         self.faults: list[Fault] = []
+        self._open: dict[str, list[Fault]] = {kind: [] for kind in KINDS}
         self._spoiled: dict[Place, list[tuple[Fault, int]]] = {}
         self._read: Counter[Place] = Counter()
         self._here = local()
@@ -74,8 +75,15 @@ class Ledger:
         fault = Fault(kind)
         with self.lock:
             self.faults.append(fault)
+            self._open[kind].append(fault)
             self.spoil(fault, places)
         return fault
+
+    def unnoticed(self, kind: str) -> list[Fault]:
+        """Faults of a kind that nobody has noticed."""
+        with self.lock:
+            left = self._open[kind] = [fault for fault in self._open[kind] if not (fault.caught or fault.void)]
+            return list(left)
 
     def spoil(self, fault: Fault, places: Iterable[Place]) -> None:
         """Note that blocks hold what a fault made of them."""

@@ -35,7 +35,7 @@ class Housekeeper:
         name: Its name.
     """
 
-    rests = 0.01
+    every = 10
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.name, self._stage = name, stage
@@ -63,7 +63,7 @@ class Mover:
         draw: Decides what is moved where.
     """
 
-    rests = 0.01
+    every = 10
 
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name, self._stage, self._draw = name, stage, draw
@@ -125,7 +125,7 @@ class Spoiler:
         draw: Decides.
     """
 
-    rests = 0.02
+    every = 5
 
     def __init__(self, stage: Stage, name: str, draw: Random) -> None:
         self.name, self._stage, self._draw = name, stage, draw

@@ -188,9 +188,7 @@ class NotedStore(Store):
         return answer
 
     def _noticed(self, kind: str, by: str) -> None:
-        with self._ledger.lock:
-            open_ones = [fault for fault in self._ledger.faults if fault.kind == kind and not fault.caught]
-        self._ledger.catch(open_ones, by)
+        self._ledger.catch(self._ledger.unnoticed(kind), by)
 
 
 class FaultyFiles(Files):

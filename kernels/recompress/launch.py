@@ -42,7 +42,7 @@ __all__ = [
 
 _INTERPRETED = Config({"BLOCK_S": 128})
 _ONE_SLOT = Config({"BLOCK_S": 1}, warps=4)
-ENTRIES = {DEFAULT: Config({"BLOCK_S": 8}, warps=4, stages=3), INTERPRET: _INTERPRETED}
+ENTRIES = {DEFAULT: Config({"BLOCK_S": 8}, warps=8), INTERPRET: _INTERPRETED}
 """Kept rows, and a state where there is one, lie at multiples of their numbers' size."""
 ENTRIES_ODD = {
     DEFAULT: Config({"BLOCK_S": 4}, warps=4),

@@ -80,6 +80,22 @@ def test_kernels_judge_every_key_as_the_reference_does(data: st.DataObject, dtyp
     assert not sound or not found["lost"].numel()
 
 
+@pytest.mark.parametrize(
+    ("rows", "ends", "misled"),
+    [([5, 5, 6], [9, 8], [0, 1]), ([5, 6, 7], [9, 9, 8], [0, 1]), ([6, 5, 5], [9, 9], [0, 1, 2])],
+)
+def test_of_two_keys_on_one_row_neither_is_right(rows: list[int], ends: list[int], misled: list[int]) -> None:
+    """Not even the one whose position is recorded there: which of them it is, the map cannot tell any more."""
+    old = sorted(set(rows))
+    # The owner records the last key that led there, so that positions alone would find fault with one of the two.
+    owned = [RATIO * max(key for key, row in enumerate(rows) if ends[old.index(row)] == end) for end in ends]
+    move = Move(torch.tensor(old), torch.tensor(ends), torch.tensor(owned))
+    case = a_case(3, 0, torch.tensor(rows), move, torch.int64, KEYS, 1)
+    result, _ = launch.index_remap_measured(**case)
+    assert misled == result.misled.tolist() == reference.remapped(case["found"], move).misled.tolist()
+    assert not result.lost.numel() and bool((case["into"][0].pool.buffer == POISON).all())
+
+
 def test_keys_whose_rows_meet_in_the_hash_table_all_find_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """With as many places as keys every search is long, and none is lost."""
     monkeypatch.setattr(launch, "places", lambda keys: 64)

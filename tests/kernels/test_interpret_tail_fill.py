@@ -34,14 +34,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no positions": {"rotary": None, "key_norm": None},
     "norm behind": {"norm_after_rotary": True},
     "norm kept out": {"input_norm": None},
-    "value norm": {"value_norm": Norm(None, 1e-6)},
-    "rounds before the weight": {"input_norm": Norm(torch.linspace(0.5, 2, HIDDEN), 1e-5, rounds_first=True)},
+    "value norm": {"value_norm": Norm(None, 0.4)},
+    "rounds before the weight": {"input_norm": Norm(torch.linspace(0.5, 2, HIDDEN), 0.5, rounds_first=True)},
     "norm without a weight": {"input_norm": Norm(None, 1e-5)},
     "neighbours": {"rotary": TURNED},
     "neighbours kept apart": {"rotary": replace(TURNED, pairing="interleaved_to_half", place="trailing")},
     "norm of a few behind": {
         "norm_after_rotary": True,
-        "key_norm": Norm(torch.linspace(0.5, 2, 5), 1e-6),
+        "key_norm": Norm(torch.linspace(0.5, 2, 5), 0.9),
         "rotary": TURNED,
     },
 }

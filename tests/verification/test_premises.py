@@ -73,7 +73,7 @@ class TestPremises:
         for run in runs(prover, "repair_sound"):
             model = World(run.bound).group(run.group.id)
             world, before = model.world, Truth.fresh(model.world.ctx, "before.")
-            options = [repairs._Option(run, model, option, before) for option in run.group.options]
+            options = [repairs.OptionStep(run, model, option, before) for option in run.group.options]
             base: list[Any] = [model.identity(), *world.usual(), world.length > 0]
             base += repairs._environment_known(world, model)
             base += [

@@ -11,7 +11,13 @@ from hitproof.verification.axioms.truth import IDENTITY, SOURCE, Truth
 from hitproof.verification.encode import Z3Fact
 from hitproof.verification.model import GroupModel
 
-__all__ = ["held_parts", "serve_parts"]
+__all__ = ["HELD", "held_parts", "serve_parts"]
+
+HELD = (
+    *("alignment", "chunk", "has_bytes", "has_v", "lookahead", "overlap", "ratio"),
+    *("row_bytes", "row_tokens", "scaled", "state_bytes", "window"),
+)
+"""Constants that say which rows a query reads and where they lie."""
 
 
 def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:

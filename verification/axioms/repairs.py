@@ -83,14 +83,18 @@ def repaired(
         case "requantize":
             changed = {name: kernel[name] for name in ("encoding", "scale_version")}
             after = before.but(**{**copied, **anew}, **changed, exact=z3.BoolVal(False, ctx=ctx))
-            return _all(ctx, needs), after
+            # Values are found by the layout in which they are read.
+            return _all(ctx, [*needs, before["layout"] == kernel["layout"]]), after
         case "index_remap":
             kv = model.peers["kv"]
-            return _all(ctx, needs), before.but(**copied, kv_generation=kv.own("generation").value)
+            # Only keys of these entries have a place among their rows.
+            theirs = z3.And(kv.own("recorded").known, before["kv_content"] == kv.own("recorded").value)
+            return _all(ctx, [*needs, theirs]), before.but(**copied, kv_generation=kv.own("generation").value)
         case "window_roll":
             changed = {"boundary_version": world.shared("request.window_version").value, "ring_still": true}
             # Only what the ring holds can be rolled: nothing new comes into being.
-            return _all(ctx, needs), before.but(**copied, **changed)
+            held = z3.And(before["lo"] <= first, to <= before["hi"])
+            return _all(ctx, [*needs, held]), before.but(**copied, **changed)
         case "tail_fill":
             end = model.own("end").value
             covered = true if inputs is None else z3.And(inputs[0] <= end, to <= inputs[1])

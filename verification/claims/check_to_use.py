@@ -18,7 +18,7 @@ from hitproof.verification.lease_stories import tell
 from hitproof.verification.spacer import Candidate, search
 from hitproof.verification.template import Clause, goals, template
 from hitproof.verification.terms import all_of, any_of, negated
-from hitproof.verification.traces import DEEPEST, shortest
+from hitproof.verification.traces import DEEPEST, SHORT, shortest
 
 __all__ = ["CLAIM"]
 
@@ -29,7 +29,7 @@ def parts(bound: BoundRulebook) -> list[Part]:
     """Two a group: what its checks let through, and its form machine beside a lease."""
     eventful = [group for group in bound.groups if group.transitions]
     return [
-        *each_group(bound.groups, "checks", about=(CHECKS,), constants=("row_tokens",)),
+        *each_group(bound.groups, "checks", about=(CHECKS,), constants=("has_bytes", "row_tokens")),
         *each_group(
             eventful,
             *("transitions", "leasing", "invariants"),
@@ -53,13 +53,15 @@ def prove(run: Run) -> None:
 def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
     world = World(run.bound)
     model = world.group(group.id)
-    home = model.world.enums.member(group.facts["form"].type, group.home)
+    home = world.enums.member(group.facts["form"].type, group.home)
     accepted = [model.accepted(), model.needed(), *world.usual()]
-    away = negated(model.own("form").value == home)
+    holds = [model.own("form").value == home]
+    if group.constants.get("has_bytes"):
+        holds += [model.own("sealed").known, model.own("sealed").value]
     found = run.must_not(
         world.ctx,
-        [*accepted, away, *world.domains()],
-        f"{group.id}: accepted means at home",
+        [*accepted, negated(all_of(holds, world.true)), *world.domains()],
+        f"{group.id}: accepted means at home and sealed",
         soft=lambda: small(world, *world.models.values()),
     )
     if found is None:
@@ -68,14 +70,14 @@ def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
         return
     length = found.model.eval(world.length, model_completion=True).as_long()
     run.fail(
-        f"{group.id} is accepted at length {length}, and its segment is not in its home form",
-        f"{group.object} (no check reads self.form)",
+        f"{group.id} is accepted at length {length}, and its segment is not at home, or its owner may still write it",
+        group.object,
         group.rules.where,
         decode_scenario(
             found.model,
             world,
             "check_to_use",
-            f"{group.id} is accepted while its bytes are under way",
+            f"{group.id} is accepted while its bytes are under way or may still be written",
             Expectation(accepted=True, ready=[group.id], at=length),
         ),
     )
@@ -129,12 +131,15 @@ class _Lease:
 
     def _fails(self, moves: list[Move], move: Move, why: str) -> None:
         """The template does not carry: a story is searched in which a goal fails, then what else holds of segments."""
-        trace = shortest(self.run, self.group, self.declared)
-        if trace is not None:
-            sentence, scenario = tell(self.run, trace)
-            self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
-        elif not self._holds_with_more(moves):
+        trace = shortest(self.run, self.group, self.declared, SHORT)
+        if trace is None and self._holds_with_more(moves):
+            return
+        trace = trace or shortest(self.run, self.group, self.declared, DEEPEST)
+        if trace is None:
             self.run.gaps.append(f"{why}; no story of {DEEPEST} steps shows a failure, and no invariant was found")
+            return
+        sentence, scenario = tell(trace)
+        self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
 
     def _holds_with_more(self, moves: list[Move]) -> bool:
         """Whether the template carries together with what Spacer finds; the beginning and every step are asked anew."""

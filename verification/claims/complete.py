@@ -1,4 +1,4 @@
-"""Claim `complete`: no matching state is a dead end."""
+"""Claim `complete`: no matching state is a dead end, and nothing that is there in full and told is refused."""
 
 from __future__ import annotations
 
@@ -10,26 +10,47 @@ from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import Literal
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import SOURCES
+from hitproof.verification.axioms.held import HELD
 from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.mendable import mendable_is_mended
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
+from hitproof.verification.usable import events_tell, whole_is_accepted
 
 __all__ = ["CLAIM"]
 
+WHOLE, EVENTS = "what is whole", "events"
+
 
 def parts(bound: BoundRulebook) -> list[Part]:
-    """One a group."""
+    """A group: its way down to length 0, what its checks let pass, and its events."""
     groups = [group for group in bound.groups if group.rules.mandatory]
-    return each_group(groups, "checks", "options", constants=("row_tokens",))
+    eventful = [group for group in bound.groups if group.transitions]
+    return [
+        *each_group(groups, "checks", "options", constants=("row_tokens",)),
+        *each_group(bound.groups, "checks", about=(WHOLE,), constants=(*HELD, "stored_boundaries")),
+        *each_group(eventful, "transitions", about=(EVENTS,), constants=("has_bytes",), free=("stride",)),
+    ]
 
 
 def prove(run: Run) -> None:
-    """At length 0 nothing is read, and what recomputes from there has its sources whenever it claims to apply."""
+    """At length 0 nothing is read, and what recomputes from there has its sources whenever it claims to apply.
+
+    What is whole and told is accepted, and events that can be carried out happen and leave what they can tell.
+    """
+    if WHOLE in run.part.about:
+        whole_is_accepted(run)
+        return
+    if EVENTS in run.part.about:
+        events_tell(run)
+        return
     model = World(run.bound).group(run.group.id)
     run.count += 1
     _nothing_is_read_at_zero(run, model)
     _recompute_has_sources(run, model)
+    if not run.done:
+        mendable_is_mended(run)
     if not run.done:
         _refusal_is_possible(run, model)
 
@@ -44,7 +65,15 @@ def _nothing_is_read_at_zero(run: Run, model: GroupModel) -> None:
             f"{group.id} still needs something when nothing is reused, so a state without it has no way out",
             f"{group.object}/needed",
             group.rules.where,
-            None,
+            decode_scenario(
+                found.model,
+                world,
+                "complete",
+                f"{group.id} is asked for when nothing is reused",
+                Expectation(accepted=False, at=0),
+                segments=[],
+                fill=False,
+            ),
         )
 
 
@@ -111,8 +140,10 @@ def _refusal_is_possible(run: Run, model: GroupModel) -> None:
 CLAIM = Claim(
     id="complete",
     sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources "
-    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice.",
-    method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass",
+    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice; what is there in "
+    "full and told is accepted, and an event happens where it can be carried out and leaves what can be told.",
+    method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass; "
+    "validity of acceptance for states that are whole; inductive step an event over what facts tell",
     assumptions=("a request's claim to hold tokens and media is true",),
     prove=prove,
     parts=parts,

@@ -15,7 +15,7 @@ from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.terms import all_of, any_of, negated
 
-__all__ = ["CLAIM"]
+__all__ = ["CLAIM", "OptionStep"]
 
 
 def parts(bound: BoundRulebook) -> list[Part]:
@@ -28,11 +28,11 @@ def prove(run: Run) -> None:
     model = World(run.bound).group(run.group.id)
     world, group = model.world, model.group
     before = Truth.fresh(world.ctx, f"{group.id}.")
-    options: list[_Option] = []
+    options: list[OptionStep] = []
     for option in group.options:
         run.count += 1
         if option.repair in KNOWN_REPAIRS:
-            options.append(_Option(run, model, option, before))
+            options.append(OptionStep(run, model, option, before))
         else:
             run.gaps.append(f"{group.id}/{option.id}: no axiom says what the repair '{option.repair}' does")
     length = [*world.usual(), world.length > 0, *_environment_known(world, model)]
@@ -48,7 +48,7 @@ def prove(run: Run) -> None:
     _each(run, model, [*premise, *whole], questions)
 
 
-def _plan(run: Run, model: GroupModel, premise: list[Any], options: list[_Option]) -> None:
+def _plan(run: Run, model: GroupModel, premise: list[Any], options: list[OptionStep]) -> None:
     """A plan leaves each group as it is or gives it one option that mends all that fails; all end accepted.
 
     Peers are mended first and read as they are then. Whatever they hold is allowed here, so it holds of those too, and
@@ -65,7 +65,7 @@ def _plan(run: Run, model: GroupModel, premise: list[Any], options: list[_Option
         run.gaps.append(f"{model.group.id}: no plan with a repair was found, so nothing was said about plans")
 
 
-def _each(run: Run, model: GroupModel, premise: list[Any], questions: list[tuple[_Option, str, Any]]) -> bool:
+def _each(run: Run, model: GroupModel, premise: list[Any], questions: list[tuple[OptionStep, str, Any]]) -> bool:
     """Whether none of the failures can be; the first that can is reported."""
     world = model.world
     found = run.must_none(
@@ -80,18 +80,29 @@ def _each(run: Run, model: GroupModel, premise: list[Any], questions: list[tuple
     return found is None
 
 
-class _Option:
-    """One recovery option on the state before it, and all that may go wrong with it."""
+class OptionStep:
+    """One recovery option on the state before it, and all that may go wrong with it.
+
+    `wanted` says that it applies and mends something that fails.
+    """
 
     def __init__(self, run: Run, model: GroupModel, option: BoundOption, before: Truth) -> None:
         self.run, self.model, self.world, self.option, self.before = run, model, model.world, option, before
         self.label = f"{model.group.id}/{option.id}"
-        self.post, promises = model.after(option)
+        self.post, self.promises = model.after(option)
         failing = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
         applies = model.applies(option)
-        self.premise = all_of([applies, failing, *promises], model.true)
+        self.wanted = all_of([applies, failing], model.true)
+        self.premise = all_of([self.wanted, *self.promises], model.true)
         others = [model.holds(check.id) for check in model.group.checks if check.id not in option.mends]
-        self.picked = all_of([applies, *promises, *others], model.true)
+        self.picked = all_of([applies, *self.promises, *others], model.true)
+
+    def could(self) -> Any:
+        """Whatever its condition says: its sources are whole, its facts afterwards are truthful, and all checks hold."""
+        sources, after = self._repaired()
+        parts = [sources, *self.promises, self.model.accepted(self.post)]
+        parts += [clause for _, clause in truthful(self.model, self.post, after)]
+        return all_of(parts, self.model.true)
 
     def rules(self) -> list[tuple[str, Any]]:
         """Mended checks hold after; the others hold as they did."""
@@ -105,11 +116,7 @@ class _Option:
     def truth(self) -> list[tuple[str, Any]]:
         """What the repair needs is whole, and the facts after are truthful of the bytes after."""
         model, true = self.model, self.model.true
-        inputs = None
-        if "inputs" in model.peers:
-            kept = model.peers["inputs"].own
-            inputs = (kept("start").value, kept("end").value)
-        sources, after = repaired(model, self.option, self.post, self.before, self._source(self.before), inputs)
+        sources, after = self._repaired()
         self.clauses = truthful(model, self.post, after)
         untrue = negated(all_of([clause for _, clause in self.clauses], true))
         return [
@@ -122,6 +129,15 @@ class _Option:
                 all_of((self.premise, sources, untrue), true),
             ),
         ]
+
+    def _repaired(self) -> tuple[Any, Truth]:
+        """What the repair needs is whole, and the truth after it."""
+        model = self.model
+        inputs = None
+        if "inputs" in model.peers:
+            kept = model.peers["inputs"].own
+            inputs = (kept("start").value, kept("end").value)
+        return repaired(model, self.option, self.post, self.before, self._source(self.before), inputs)
 
     def _wrong(self) -> list[tuple[str, Any]]:
         wrong: list[tuple[str, Any]] = []

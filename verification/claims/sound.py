@@ -11,7 +11,7 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import reads
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
-from hitproof.verification.axioms.held import held_parts
+from hitproof.verification.axioms.held import HELD, held_parts
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
@@ -23,11 +23,6 @@ from hitproof.verification.terms import all_of, any_of, negated
 __all__ = ["CLAIM"]
 
 CHECKS, EVENTS = "checks", "events"
-HELD = (
-    *("alignment", "chunk", "has_bytes", "has_v", "lookahead", "overlap", "ratio"),
-    *("row_bytes", "row_tokens", "scaled", "state_bytes", "window"),
-)
-"""Constants that say which rows a query reads and where they lie."""
 
 
 def parts(bound: BoundRulebook) -> list[Part]:

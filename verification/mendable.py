@@ -1,0 +1,70 @@
+"""What claim `complete` asks of recovery: no state that a declared repair could mend is without a way on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from hitproof.spec.scenario import Expectation
+from hitproof.verification.axioms.repairs import KNOWN_REPAIRS
+from hitproof.verification.axioms.truth import Truth, truthful
+from hitproof.verification.claims.repair_sound import OptionStep
+from hitproof.verification.decode import decode_scenario, small
+from hitproof.verification.model import GroupModel, World
+from hitproof.verification.run import Run
+from hitproof.verification.terms import all_of, any_of, negated
+
+__all__ = ["mendable_is_mended"]
+
+
+def mendable_is_mended(run: Run) -> None:
+    """Where the repair of some option could leave the group accepted, some option is wanted that applies."""
+    model = World(run.bound).group(run.group.id)
+    world, group = model.world, model.group
+    before = Truth.fresh(world.ctx, f"{group.id}.")
+    options = [OptionStep(run, model, option, before) for option in group.options if option.repair in KNOWN_REPAIRS]
+    if not options:
+        return
+    base = [
+        *(clause for _, clause in truthful(model, model.own, before)),
+        *_intact(before),
+        model.identity(),
+        negated(model.accepted()),
+        *(model.kernel(name).known for name in world.bound.rulebook.kernel),
+        *(world.shared(f"request.{name}").known for name in world.bound.rulebook.request),
+        world.shared("runtime.pool_epoch").known,
+        *_far_from_their_ends(model),
+        *world.usual(),
+        world.length > 0,
+    ]
+    nothing = negated(any_of([option.wanted for option in options], model.false))
+    questions = [(f"{option.label} could mend, and nothing does", option.could()) for option in options]
+    premise = [*base, nothing, *world.domains()]
+    found = run.must_none(world.ctx, premise, questions, soft=lambda: small(world, *world.models.values()))
+    if found is None:
+        return
+    label, answer = found
+    option = next(one for one, (name, _) in zip(options, questions, strict=True) if name == label)
+    length = answer.model.eval(world.length, model_completion=True).as_long()
+    run.fail(
+        f"{label} at length {length}",
+        option.option.rule,
+        option.option.where,
+        decode_scenario(
+            answer.model, world, "complete", label, Expectation(unready=[group.id], stuck=[group.id], at=length)
+        ),
+    )
+
+
+def _intact(truth: Truth) -> list[Any]:
+    """Bytes that nobody has touched have the fingerprint that they had; what was measured otherwise is not mended."""
+    return [truth["intact"] == (truth["fingerprint"] == truth["written"])]
+
+
+def _far_from_their_ends(model: GroupModel) -> list[Any]:
+    return [
+        model.own(name).value < int(fact.hi) - 2
+        for name, fact in model.group.facts.items()
+        if fact.type.kind == "counter" and fact.hi is not None
+    ]
