@@ -64,7 +64,7 @@ def report_error(error: BaseException, asked: Asked) -> int:
 
 
 def _tell_pipeline(data: dict[str, object], asked: Asked) -> None:
-    """The error in the formats of the answer that does not come; what cannot be written was told before, as this one."""
+    """The error in the formats of the answer that does not come; one that cannot be written is left out."""
     from hitproof.cli.formats import failed, wishes, write_report
 
     document = failed(data, asked.command)

@@ -53,9 +53,7 @@ ReportFormatOption = Annotated[
 ]
 ReportFileOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--report", metavar="FORMAT=FILE", help="Also write sarif, junit, github or markdown; again for more."
-    ),
+    typer.Option("--report", metavar="FORMAT=FILE", help="Also write sarif, junit, github or markdown."),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of stdout.")]

@@ -116,7 +116,8 @@ class LeaseStory:
                 "violates": self._violated(told),
             }
             for key, wanted in expect.model_dump(exclude_none=True).items():
-                if wanted != got[key]:
+                same = _within(wanted, told.changed(self._groups)) if key == "changed" else wanted == got[key]
+                if not same:
                     found.append(f"lease {name}, {key}: expected {wanted}, got {got[key]}")
         return found
 
@@ -158,3 +159,8 @@ class LeaseStory:
         if name not in self._leases:
             raise SchemaError("a lease is used that was not taken", got=name, expected=", ".join(self._leases))
         return self._leases[name]
+
+
+def _within(wanted: Mapping[str, list[str]], got: Mapping[str, list[str]]) -> bool:
+    """Every fact that must have changed has."""
+    return all(set(facts) <= set(got.get(name, ())) for name, facts in wanted.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +57,7 @@ class ScenarioRun:
         self.groups = {group.id: group for group in bound.groups}
         self._build(types)
         self.refused: int | None = None
-        self.leases = LeaseStory(bound, self.segments, lambda names, length: self.ready_at([*names], length) == [*names])
+        self.leases = LeaseStory(bound, self.segments, self._all_ready)
         self._play()
 
     def state(self) -> Resolved:
@@ -96,6 +97,9 @@ class ScenarioRun:
         outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
         ready = {g.bound.id for g in self.engine.judge.groups if not any(outcome.masks[g.index])}
         return [name for name in names if name in ready]
+
+    def _all_ready(self, names: Sequence[str], length: int) -> bool:
+        return self.ready_at([*names], length) == [*names]
 
     def after_option(self, name: str, length: int) -> tuple[Any, list[str]] | str:
         """The segment once an option has run at this length, and checks that then fail; a text where it cannot run."""

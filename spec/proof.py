@@ -34,6 +34,7 @@ CLAIMS = (
     "separation",
     "intersection_satisfiable",
     "static_graph",
+    "check_to_use",
     "alignment",
     "identity_monotone",
     "admission_bounded",

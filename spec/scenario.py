@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -108,8 +109,8 @@ class LeaseExpectation(_Model):
 
     `checked` and `confirmed` are the last answers to these questions, `reading` says whether the device reads still,
     `released` whether every step of the release was taken. `epochs_kept`: no segment's epoch has moved since it was
-    noted. `changed` has, for each segment, the facts about its content and its place that are no longer as noted, and
-    `violates` the ids of invariants over leases that fail for this one.
+    noted. `changed` has, for each segment, facts about its content and its place that, others beside, are no longer as
+    noted, and `violates` the ids of invariants over leases that fail for this one.
     """
 
     checked: bool | None = None
@@ -183,7 +184,7 @@ class Scenario(_Model):
     kernel: dict[str, FactValue] = {}
     kernels: dict[str, dict[str, FactValue]] = {}
     segments: list[SegmentDecl] = []
-    events: list[Event | LeaseEvent | Fault] = []
+    events: Sequence[Event | LeaseEvent | Fault] = []
     recovery: list[RecoveryTurn] = []
     expect: Expectation = Expectation()
 

@@ -1,7 +1,7 @@
-"""Whoever holds a segment by a lease, as a program over the rulebook's steps, beside everybody who may come in between.
+"""Whoever holds a segment by a lease, as a program over the rulebook's steps.
 
-One holder and one segment stand for any: what is said of the pair is said of every pair, and all others are events that
-may happen at any moment, the pins of other holders among them.
+One holder and one segment stand for any: what is said of the pair is said of every pair. Whoever else there is may come
+in between any two steps, in `bystanders.py`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import Any
 import z3
 
 from hitproof.spec.errors import Position
-from hitproof.spec.leasing import Leasing, LeaseStep
-from hitproof.verification.axioms.content import left_as_it_was
-from hitproof.verification.axioms.truth import Truth
+from hitproof.spec.leasing import LeaseStep, Leasing
 from hitproof.verification.encode import Z3Fact
 from hitproof.verification.model import GroupModel, Post
-from hitproof.verification.steps import Step, make_step
-from hitproof.verification.terms import all_of, any_of, choice, equal, implies, negated
+from hitproof.verification.steps import Step
+from hitproof.verification.terms import all_of, any_of, equal, implies, negated
 
-__all__ = ["Holder", "Move", "Program", "State", "at_rest", "beginning"]
+__all__ = ["Facts", "Holder", "Move", "Program", "State", "at_rest", "beginning", "but", "pins_by"]
 
 Facts = Callable[[str], Z3Fact]
 
@@ -146,12 +144,9 @@ class Program:
         """Here check, confirmation and use take place."""
         self.over = self.held + 1 + len(leasing.release)
         self._ctx = model.world.ctx
-        self._truth = Truth.fresh(self._ctx, f"{model.own.prefix}noted.")
-        self.unknown: set[str] = set()
-        """Events of which no axiom says what they do."""
 
     def fit(self, state: State) -> Any:
-        """A check can have let it through: it is at rest, and where it is at home its owner writes its bytes no more."""
+        """A check can have let it through: it is at rest, and at home its owner writes its bytes no more."""
         home = self.model.world.enums.member(self.model.group.facts["form"].type, self.model.group.home)
         form, resting = state.facts("form").value, at_rest(self.model, state.facts("form").value)
         if not self.has_bytes:
@@ -201,8 +196,6 @@ class Program:
             "compare_mapping": lambda: self.same_mapping(state),
         }
         return all_of([compared[step.does]() for step in self.leasing.confirm], self.model.true)
-
-    # What the holder does.
 
     def steps_of_holder(self, state: State) -> Iterator[Move]:
         """Every step by itself: others may come in between any two."""
@@ -266,9 +259,9 @@ class Program:
         holder, facts, true = state.holder, state.facts, self.model.true
         guard = [holder.at == index]
         if step.does == "pin":
-            facts = self._pins(state.facts, 1)
+            facts = pins_by(state.facts, self.model, 1)
         elif step.does == "unpin":
-            facts = self._pins(state.facts, -1)
+            facts = pins_by(state.facts, self.model, -1)
             guard.append(state.facts("pins").value >= 1)
         elif step.does == "note":
             holder = self._note(state)
@@ -288,55 +281,6 @@ class Program:
             diverted=self.model.false,
         )
 
-    # What others do.
-
-    def events(self, state: State, tag: str = "") -> Iterator[Move]:
-        """Events of the form machine, whoever lets them happen."""
-        model, holder = self.model, state.holder
-        for transition in model.group.transitions:
-            for source in transition.sources:
-                own = None if state.facts is model.own else state.facts
-                step = make_step(model, transition, source, own, tag)
-                kept = left_as_it_was(model, step, state.facts, self._truth)
-                if kept is None:
-                    self.unknown.add(transition.id)
-                    continue
-                intact = all_of((holder.intact, kept), model.true)
-                after = State(step.post, replace(holder, intact=intact))
-                rule = f"{model.group.object}/{transition.id}"
-                label = f"{transition.id} from {source}"
-                yield Move(label, step.guard, after, rule, transition.where, transition.id, step)
-
-    def others(self, state: State) -> Iterator[Move]:
-        """Pins of other holders: whoever gives one back has one, so that the tracked holder's own is not touched."""
-        mine = choice(self.pinned(state.holder), self._number(1), self._number(0))
-        pins = state.facts("pins").value
-        more = State(self._pins(state.facts, 1), state.holder)
-        yield Move("another one pins", self.model.true, more, "leasing/take", self.leasing.where, "others")
-        spare = any_of((pins > mine, all_of((state.holder.robbed, pins > 0), self.model.true)), self.model.false)
-        less = State(self._pins(state.facts, -1), state.holder)
-        yield Move("another one unpins", spare, less, "leasing/release", self.leasing.where, "others")
-
-    def faults(self, state: State, tag: str = "") -> Iterator[Move]:
-        """What rules do not allow and a confirmation must tell: a pin given back by who had none, a changed entry."""
-        holder, model, true = state.holder, self.model, self.model.true
-        pins = state.facts("pins").value
-        robbed = State(self._pins(state.facts, -1), replace(holder, robbed=true))
-        guard = all_of((self.pinned(holder), pins == 1), true)
-        yield Move("a pin is lost", guard, robbed, "leasing/take", self.leasing.where, "fault")
-        if self.has_bytes:
-            other = Z3Fact(z3.Int(f"{tag}other.mapping", ctx=self._ctx), z3.Bool(f"{tag}other.mapped", ctx=self._ctx))
-            fact = model.group.facts["mapped_generation"]
-            inside = implies(other.known, model.world.enums.within(fact, other.value))
-            facts = _but(state.facts, model, mapped_generation=other)
-            after = State(facts, replace(holder, diverted=true, intact=model.false))
-            guard = all_of((self.noted(holder), inside, negated(self.same_mapping(after))), true)
-            yield Move("the page table entry is changed", guard, after, "leasing/confirm", self.leasing.where, "fault")
-
-    def _pins(self, facts: Facts, by: int) -> Facts:
-        pins = facts("pins")
-        return _but(facts, self.model, pins=Z3Fact(pins.value + by, pins.known))
-
     def _call(self, does: str, guard: Any, state: State, **changes: Any) -> Move:
         after = State(state.facts, replace(state.holder, **changes))
         return Move(does, guard, after, "leasing/confirm", self.leasing.where, does)
@@ -348,6 +292,12 @@ class Program:
         return z3.IntVal(value, ctx=self._ctx)
 
 
-def _but(facts: Facts, model: GroupModel, **changes: Z3Fact) -> Facts:
+def pins_by(facts: Facts, model: GroupModel, by: int) -> Facts:
+    """The same facts with so many pins more."""
+    pins = facts("pins")
+    return but(facts, model, pins=Z3Fact(pins.value + by, pins.known))
+
+
+def but(facts: Facts, model: GroupModel, **changes: Z3Fact) -> Facts:
     """The same facts with some replaced."""
     return Post({**{name: facts(name) for name in model.group.facts}, **changes})

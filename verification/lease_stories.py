@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from hitproof.spec.leasing import BESIDE
-from hitproof.spec.scenario import Event, Expectation, FactValue, Fault, LeaseEvent, LeaseExpectation, Scenario, SegmentDecl
+from hitproof.spec.scenario import (
+    Event,
+    Expectation,
+    FactValue,
+    Fault,
+    LeaseEvent,
+    LeaseExpectation,
+    Scenario,
+    SegmentDecl,
+)
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of
 from hitproof.verification.holder import Move, State
 from hitproof.verification.traces import Trace
@@ -44,7 +53,10 @@ def tell(trace: Trace) -> tuple[str, Scenario | None]:
         if taken is not None:
             segments.append(taken[0])
             events.append(taken[1])
-            facts |= {f"{NEXT_OWNER}.form": "pending", **{f"{NEXT_OWNER}.{k}": v for k, v in taken[1].arguments.items()}}
+            facts |= {
+                f"{NEXT_OWNER}.form": "pending",
+                **{f"{NEXT_OWNER}.{k}": v for k, v in taken[1].arguments.items()},
+            }
     lease = LeaseExpectation(
         confirmed=True if known & {"read as checked", "confirmation tells"} else None,
         reading=True if "read as checked" in known else None,
@@ -111,12 +123,17 @@ def _moved(trace: Trace, before: State, after: State, name: str) -> bool:
 
 
 def _changed(trace: Trace) -> list[str]:
-    """Facts of content and place that at the end are not what they were when they were noted."""
+    """Facts of content and place that at the end are not what they were when they were noted.
+
+    Sets are left out: of one only the members are told that a story mentions.
+    """
     taken = next((index for index, move in enumerate(trace.moves) if move.does == "take"), None)
     if taken is None:
         return []
     noted, last = trace.states[taken], trace.states[-1]
-    return sorted(name for name in set(trace.group.group.facts) - BESIDE if _moved(trace, noted, last, name))
+    facts = trace.group.group.facts
+    names = [name for name, fact in facts.items() if name not in BESIDE and fact.type.kind != "set"]
+    return sorted(name for name in names if _moved(trace, noted, last, name))
 
 
 def _taken_by_another(trace: Trace) -> tuple[SegmentDecl, Event] | None:

@@ -11,13 +11,14 @@ import z3
 
 import hitproof.rules
 import hitproof.spec
-import hitproof.verification
 from hitproof.spec.profile import Profile
 from hitproof.spec.proof import SEMANTICS_VERSION, VerifyReport
 from hitproof.spec.proof_file import ProofFile, ProvedProfile, StoredOutcome
 from hitproof.verification.run import Outcome
 
 __all__ = ["Memory", "axioms_digest", "profile_digest", "same_question", "solver_name", "verifier_digest"]
+
+HERE = Path(__file__).parent
 
 
 class Memory:
@@ -120,13 +121,14 @@ def same_question(
 @cache
 def verifier_digest() -> str:
     """Digest of the code that a proof rests on: the verifier, the loader of rules, and what both share."""
-    return _digest_of_folders(hitproof.verification, hitproof.rules, hitproof.spec)
+    folders = [HERE, *(Path(str(package.__file__)).parent for package in (hitproof.rules, hitproof.spec))]
+    return hashlib.sha256("".join(map(_digest_of_files, folders)).encode()).hexdigest()
 
 
 @cache
 def axioms_digest() -> str:
     """Digest of the axioms; `spec.proof.AXIOMS_DIGEST` repeats it for the running path."""
-    return _digest_of_files(Path(str(hitproof.verification.__file__)).parent / "axioms")
+    return _digest_of_files(HERE / "axioms")
 
 
 def profile_digest(profile: Profile) -> str:
@@ -145,11 +147,6 @@ def _made_by_us(earlier: ProofFile) -> bool:
         verifier_digest(),
         solver_name(),
     )
-
-
-def _digest_of_folders(*packages: object) -> str:
-    found = [_digest_of_files(Path(str(getattr(package, "__file__", ""))).parent) for package in packages]
-    return hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _digest_of_files(folder: Path) -> str:

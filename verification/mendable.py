@@ -8,6 +8,7 @@ import z3
 
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.repairs import KNOWN_REPAIRS
+from hitproof.verification.axioms.told import told
 from hitproof.verification.axioms.truth import Truth, truthful
 from hitproof.verification.claims.repair_sound import OptionStep
 from hitproof.verification.decode import decode_scenario, small
@@ -28,7 +29,8 @@ def mendable_is_mended(run: Run) -> None:
         return
     base = [
         *(clause for _, clause in truthful(model, model.own, before)),
-        *_intact(before),
+        *(clause for _, clause in told(model, model.own, before)),
+        *_as_told(model, before),
         model.identity(),
         negated(model.accepted()),
         *(model.kernel(name).known for name in world.bound.rulebook.kernel),
@@ -43,6 +45,9 @@ def mendable_is_mended(run: Run) -> None:
     premise = [*base, nothing, *world.domains()]
     found = run.must_none(world.ctx, premise, questions, soft=lambda: small(world, *world.models.values()))
     if found is None:
+        mendable = any_of([formula for _, formula in questions], model.false)
+        if run.must(world.ctx, [*base, mendable, *world.domains()], f"{group.id}: could be mended") is not None:
+            run.witness = f"something of {group.id} can be mended"
         return
     label, answer = found
     option = next(one for one, (name, _) in zip(options, questions, strict=True) if name == label)
@@ -57,9 +62,14 @@ def mendable_is_mended(run: Run) -> None:
     )
 
 
-def _intact(truth: Truth) -> list[Any]:
-    """Bytes that nobody has touched have the fingerprint that they had; what was measured otherwise is not mended."""
-    return [truth["intact"] == (truth["fingerprint"] == truth["written"])]
+def _as_told(model: GroupModel, truth: Truth) -> list[Any]:
+    """No more rows are there than the facts say, and bytes that nobody has touched have the fingerprint that they had."""
+    start, end = model.own("start"), model.own("end")
+    return [
+        truth["intact"] == (truth["fingerprint"] == truth["written"]),
+        z3.Implies(start.known, truth["lo"] == start.value),
+        z3.Implies(end.known, truth["hi"] == end.value),
+    ]
 
 
 def _far_from_their_ends(model: GroupModel) -> list[Any]:

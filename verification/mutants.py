@@ -63,6 +63,15 @@ def _twin_of_bounce(source: RuleSource) -> object:
     return None
 
 
+def _unpin_first(source: RuleSource) -> object:
+    """The steps of a release, with the pins given back first."""
+    for tree in source.files.values():
+        leasing = plain(tree).get("leasing")
+        if leasing:
+            return sorted(leasing["release"], key=lambda step: bool(step["does"] != "unpin"))
+    return None
+
+
 def _check(name: str) -> Path:
     return ("every_object", "checks", name, "require")
 
@@ -307,6 +316,110 @@ MUTANTS: tuple[Mutant, ...] = (
         ("every_object", "recovery", "promote_from_host", "sets", "pool_epoch"),
         "runtime.pool_epoch + 1",
         "a promoted block comes from a pool that the graph does not know",
+    ),
+    Mutant(
+        "unpin-before-the-fence",
+        "check_to_use",
+        "gemma-3-27b",
+        ("leasing", "release"),
+        _unpin_first,
+        "pins are given back before the device has read",
+    ),
+    Mutant(
+        "nothing-is-pinned",
+        "check_to_use",
+        "gemma-3-27b",
+        ("leasing", "take", "pin"),
+        None,
+        "a lease notes what it holds and pins nothing",
+    ),
+    Mutant(
+        "pins-never-given-back",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("leasing", "release", "unpin"),
+        None,
+        "a release leaves the pins where they are",
+    ),
+    Mutant(
+        "epochs-not-compared",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("leasing", "confirm", "same_epochs"),
+        None,
+        "a confirmation no longer compares epochs",
+    ),
+    Mutant(
+        "forms-not-compared",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("leasing", "confirm", "same_forms"),
+        None,
+        "a confirmation no longer compares forms",
+    ),
+    Mutant(
+        "mapping-not-compared",
+        "check_to_use",
+        "deepseek-v4-flash",
+        ("leasing", "confirm", "same_mapping"),
+        None,
+        "a confirmation no longer compares the generation of the mapping",
+    ),
+    Mutant(
+        "evicted-while-it-is-read",
+        "check_to_use",
+        "gemma-3-27b",
+        ("transitions", "evict", "pins"),
+        "any",
+        "a segment is given up whoever holds it",
+    ),
+    Mutant(
+        "moved-while-it-is-read",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("transitions", "defragment", "pins"),
+        "any",
+        "rows are moved whoever reads them",
+    ),
+    Mutant(
+        "demoted-while-it-is-held",
+        "check_to_use",
+        "gemma-3-27b",
+        ("transitions", "demote_begin", "pins"),
+        "any",
+        "a copy to slower storage starts whoever holds the segment",
+    ),
+    Mutant(
+        "spilled-while-it-is-a-source",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("transitions", "spill", "pins"),
+        "any",
+        "the host's copy is given up while it is copied to the device",
+    ),
+    Mutant(
+        "evicted-at-the-same-epoch",
+        "check_to_use",
+        "deepseek-v4-flash",
+        ("transitions", "evict", "keeps_prefix"),
+        True,
+        "the epoch does not grow when a block is freed",
+    ),
+    Mutant(
+        "rolled-at-the-same-epoch",
+        "check_to_use",
+        "gemma-3-27b",
+        ("transitions", "roll_window", "keeps_prefix"),
+        True,
+        "the epoch does not grow when the oldest rows of a ring are overwritten",
+    ),
+    Mutant(
+        "epoch-begins-anew",
+        "check_to_use",
+        "qwen3-next-80b-a3b",
+        ("transitions", "allocate", "sets", "epoch"),
+        0,
+        "a slot that is taken again counts its epochs from 0",
     ),
     Mutant(
         "offset-not-asked",

@@ -1,9 +1,9 @@
 """What holds of segments whoever holds them, found by Spacer in a process of its own, and put back to be checked.
 
 Spacer is asked where the template does not carry and no short story breaks a goal: it searches an invariant of the form
-machine under which every step keeps the template. Spacer has been seen to answer wrongly and to crash
-(Z3Prover/z3#7554, Z3Prover/z3#10123), so nothing rests on its word: what it finds is a candidate, and every step is then
-asked anew of the plain solver.
+machine under which every step keeps the template. It has been seen to answer wrongly and to crash (Z3Prover/z3#7554 and
+#10123), so nothing rests on its word: what it finds is a candidate, and every step is then asked anew of the plain
+solver.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ class _Problem:
         here = holds(*self.values(self.model.own))
         clauses = [implies(all_of([*starts, *domains], true), here)]
         clauses += [
-            implies(all_of([here, move.guard, *domains], true), holds(*self.values(move.post.facts)))
-            for move in events
+            implies(all_of([here, move.guard, *domains], true), holds(*self.values(move.post.facts))) for move in events
         ]
         clauses.append(implies(all_of([here, *domains, breaks], true), false))
         solver = z3.Solver(ctx=ctx)

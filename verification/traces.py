@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import z3
 
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node
+from hitproof.verification.bystanders import Bystanders
 from hitproof.verification.encode import Z3Facts
 from hitproof.verification.holder import Holder, Move, Program, State
 from hitproof.verification.model import FAR, GroupModel, World
@@ -53,8 +54,8 @@ class Trace:
 def shortest(run: Run, group: BoundGroup, declared: Sequence[tuple[str, Node]], deepest: int = DEEPEST) -> Trace | None:
     """The shortest story at whose end a goal fails; None where there is none, or the solver gave up.
 
-    The holder calls as a manager does: each phase is one step, up to where a release must wait. At its check the segment
-    passes every check of its group, or rests below the device, as the source of a copy.
+    The holder calls as a manager does: each phase is one step, up to where a release must wait. At its check the
+    segment passes every check of its group, or rests below the device, as the source of a copy.
     """
     return _Search(run.whole, group, declared, run).found(deepest)
 
@@ -70,6 +71,7 @@ class _Search:
         if leasing is None:
             raise ValueError("there are no leases")
         self.program = Program(self.model, leasing, has_bytes=bool(group.constants.get("has_bytes")))
+        self.others = Bystanders(self.program)
         self.solver = run.asker.solver(self.world.ctx)
         first = State(self.model.own, Holder.fresh(self.model, "0.holder."))
         self.states, self.moves = [first], list[list[Move]]()
@@ -128,8 +130,8 @@ class _Search:
         after = State(facts, Holder.fresh(model, f"{tag}holder."))
         moves = [
             *(self._checked(move, state) for move in program.calls_of_holder(state)),
-            *program.events(state, tag),
-            *program.faults(state, tag),
+            *self.others.events(state, tag),
+            *self.others.faults(state, tag),
         ]
         chosen = z3.Int(f"chosen.{depth}", ctx=self.world.ctx)
         same = {name: self._same(state.facts(name), facts(name)) for name in model.group.facts}
@@ -153,13 +155,17 @@ class _Search:
 
     def _leads(self, move: Move, state: State, after: State, same: dict[str, Any]) -> list[Any]:
         facts = [
-            same[name] if move.post.facts(name) is state.facts(name) else self._same(move.post.facts(name), after.facts(name))
+            same[name]
+            if move.post.facts(name) is state.facts(name)
+            else self._same(move.post.facts(name), after.facts(name))
             for name in self.model.group.facts
         ]
         return [*facts, *(equal(mine, theirs) for mine, theirs in move.post.holder.differs(after.holder))]
 
     def _same(self, one: Any, other: Any) -> Any:
-        return all_of((equal(one.known, other.known), implies(one.known, equal(one.value, other.value))), self.model.true)
+        return all_of(
+            (equal(one.known, other.known), implies(one.known, equal(one.value, other.value))), self.model.true
+        )
 
     def _domains(self) -> list[Any]:
         found = [*self.world.domains()]
@@ -173,6 +179,8 @@ class _Search:
         home = self.world.enums.member(self.model.group.facts["form"].type, self.model.group.home)
         wishes = [
             equal(own("form").value, home),
+            self._some(lambda move: move.step is not None and move.step.transition.frees),
+            self._some(lambda move: move.step is not None and move.step.transition.moves),
             self.world.shared("request.length").value == self.world.length + 1,
             self.world.length <= 65_536,
             self.world.length <= 4096,
@@ -188,6 +196,16 @@ class _Search:
             else:
                 self.solver.pop()
         return model
+
+    def _some(self, which: Callable[[Move], bool]) -> Any:
+        """A step of this kind is in the story."""
+        chosen = [
+            z3.Int(f"chosen.{depth}", ctx=self.world.ctx) == index
+            for depth, moves in enumerate(self.moves, start=1)
+            for index, move in enumerate(moves)
+            if which(move)
+        ]
+        return any_of(chosen, self.model.false)
 
     def _trace(self, found: Any, steps: int) -> Trace:
         moves = []

@@ -171,11 +171,10 @@ class Publishing:
         if not core.fire(slot, "commit", told):
             raise InternalError(f"{slot} refuses to be committed")
         slot.owner = None
-        slot.disk_key = (
-            old_slot.disk_key
-            if old_slot is not None and place in private.whole
-            else segment_key(slot.group, "disk", slot.facts, private.found.prompt.digest)
-        )
+        if old_slot is not None and place in private.whole:
+            slot.disk_key = old_slot.disk_key
+        elif _shared(facts) == facts.end:
+            slot.disk_key = segment_key(slot.group, "disk", slot.facts, private.found.prompt.digest)
         slot.entry = None if old_slot is None else old_slot.entry
         core.index.file(slot, keys)
         return True
@@ -199,10 +198,22 @@ class Publishing:
             old.suspect = "purge: superseded"
 
     def _keys(self, private: Private, place: tuple[str, int], facts: Any) -> tuple[Any, ...]:
-        """The keys of a copy: those of the segment that it is a whole copy of, else those of its own span."""
+        """The keys of a copy: those of the segment that it is a whole copy of, else those of its own span.
+
+        Rows beyond what the prompt shares with the segment that was copied are another prompt's, and get no key of this
+        one.
+        """
         if place in private.whole:
             return private.found.pieces[place[0]][place[1]].slot.keys
         if facts.start is None or facts.end is None:
             return ()
         inner = "state_bytes" not in self._core.groups[place[0]].constants
-        return self._core.index.keys(place[0], private.found.prompt, facts.start, facts.end, inner=inner)
+        shared = _shared(facts)
+        if shared <= facts.start or (shared < facts.end and not inner):
+            return ()
+        return self._core.index.keys(place[0], private.found.prompt, facts.start, shared, inner=inner)
+
+
+def _shared(facts: Any) -> Any:
+    """Up to where the rows of a copy are those of the prompt that it was made for."""
+    return facts.end if facts.matched is None or facts.end is None else min(facts.end, facts.matched)

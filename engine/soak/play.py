@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -42,9 +43,9 @@ def play(
     actors = cast(stage, requesters)
     draw = Random(f"{settings.seed}/{settings.profile}/turns")
     for turn in range(turns):
-        try:
+        with contextlib.suppress(Killed):
             draw.choice(actors).turn()
-        except Killed:
+        if stage.dying:
             for actor in actors:
                 actor.reset()
             stage.restart()

@@ -91,6 +91,8 @@ class _Run:
         seconds = time.monotonic() - began
         if not self.failures:
             if self.stage.dying:
+                for actor in self.actors:
+                    actor.reset()
                 self.stage.restart()
             for actor in self.actors:
                 actor.stop()

@@ -40,9 +40,15 @@ __all__ = [
     "state_into",
 ]
 
-_INTERPRETED = Config({"BLOCK_S": 128})
+_INTERPRETED = Config({"BLOCK_S": 32})
 _ONE_SLOT = Config({"BLOCK_S": 1}, warps=4)
-ENTRIES = {DEFAULT: Config({"BLOCK_S": 8}, warps=8), INTERPRET: _INTERPRETED}
+_FOUR_WARPS = Config({"BLOCK_S": 8}, warps=4)
+ENTRIES = {
+    DEFAULT: Config({"BLOCK_S": 8}, warps=8),
+    "gfx942": _FOUR_WARPS,
+    "gfx950": _FOUR_WARPS,
+    INTERPRET: _INTERPRETED,
+}
 """Kept rows, and a state where there is one, lie at multiples of their numbers' size."""
 ENTRIES_ODD = {
     DEFAULT: Config({"BLOCK_S": 4}, warps=4),
@@ -53,7 +59,7 @@ ENTRIES_ODD = {
 """They lie at any byte."""
 STATE = {
     DEFAULT: Config({"BLOCK_R": 1, "BLOCK_D": 512}, warps=4),
-    INTERPRET: Config({"BLOCK_R": 128, "BLOCK_D": 512}),
+    INTERPRET: Config({"BLOCK_R": 64, "BLOCK_D": 256}),
 }
 
 

@@ -18,7 +18,7 @@ from hitproof.spec.errors import TensorError
 
 __all__ = ["PROJECT", "PROJECT_FP32", "Rows", "scratch_size", "sources"]
 
-_INTERPRETED = Config({"BLOCK_T": 128, "BLOCK_D": 256, "BLOCK_N": 512})
+_INTERPRETED = Config({"BLOCK_T": 16, "BLOCK_D": 64, "BLOCK_N": 512})
 PROJECT = {DEFAULT: Config({"BLOCK_T": 64, "BLOCK_D": 64, "BLOCK_N": 64}, warps=4, stages=3), INTERPRET: _INTERPRETED}
 """Inputs and weights are of one 16-bit format."""
 PROJECT_FP32 = {

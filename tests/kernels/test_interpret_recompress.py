@@ -157,17 +157,17 @@ def test_states_are_their_twins_to_the_bit(name: str, data: st.DataObject) -> No
 @pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
 def test_hidden_states_are_projected(dtype: str, weight: str) -> None:
     """Inputs of any plain format, weights of another, a bias: entries and state are the twins'."""
-    compressor = COMPRESSORS["ratio 4"]
+    # More than one tile of tokens, of columns and of inputs, and no multiple of any.
+    compressor = drawn_compressor(4, 36, 4, overlap=True)
     draw = torch.Generator().manual_seed(4)
     kind = torch.bfloat16 if weight == "bf16" else torch.float32
-    # More than one turn of the loop over inputs, and no multiple of a tile.
-    value, gate = ((torch.randn((24, 530), generator=draw) / 23).to(kind) for _ in range(2))
-    weights = LayerWeights(compressor, Linear(value, torch.randn(24, generator=draw)), Linear(gate))
+    value, gate = ((torch.randn((72, 530), generator=draw) / 23).to(kind) for _ in range(2))
+    weights = LayerWeights(compressor, Linear(value, torch.randn(72, generator=draw)), Linear(gate))
     form = plain_row(dtype, 530)
-    cells = encode(torch.randn((18, 1, 1, 530), generator=draw), form)
+    cells = encode(torch.randn((20, 1, 1, 530), generator=draw), form)
     inputs = held_rows(cells, Geometry(4, 1, form.cell_bytes, offset=1), form, first=1, start=4)
     for into, count, made in (
-        ((8, 20), 3, plain_row("fp32", 12)),
+        ((8, 24), 4, plain_row("fp32", 36)),
         ((22,), state_rows(compressor), state_format(compressor)),
     ):
         one = copy_for(made, count)
@@ -176,7 +176,7 @@ def test_hidden_states_are_projected(dtype: str, weight: str) -> None:
         getattr(layers, name)(inputs, 0, weights, *into, one)
         getattr(launch, name)(inputs, 0, weights, *into, two)
         assert_close_but_for_nothing_else(one, two, count)
-        workspace = torch.full((scratch_size(weights, 18),), torch.nan)
+        workspace = torch.full((scratch_size(weights, 20),), torch.nan)
         getattr(launch, name)(inputs, 0, weights, *into, three, workspace=workspace)
         assert torch.equal(two.layers[0].buffer, three.layers[0].buffer)
 

@@ -76,7 +76,7 @@ def repaired(
             return _all(ctx, needs), before.but(**same_print, intact=true)
         case "promote":
             after = before.but(**copied, committed=true)
-            return _all(ctx, needs), after
+            return _all(ctx, [*needs, *_lies_below(model)]), after
         case "relayout":
             changed = {name: kernel[name] for name in ("layout", "kernel_version", "v_layout")}
             return _all(ctx, needs), before.but(**copied, **changed)
@@ -130,6 +130,17 @@ def repaired(
             return _rebuilt(model, option, post, fresh, needs, inputs, {**seal, **place, **kernel, "pool": pool})
 
 
+def _lies_below(model: GroupModel) -> list[Any]:
+    """A copy lies in slower storage, and the manifest tells of all of it."""
+    own, kinds, enums = model.own, model.group.facts, model.world.enums
+    below = [own("tier").value == enums.member(kinds["tier"].type, name) for name in ("host", "disk")]
+    found = [own("form").value == enums.member(kinds["form"].type, "demoted"), z3.Or(below)]
+    if "manifest" in model.peers:
+        end, told = own("end"), model.peers["manifest"].own("end")
+        found += [end.known, told.known, end.value <= told.value]
+    return found
+
+
 def _rebuilt(
     model: GroupModel,
     option: BoundOption,
@@ -150,6 +161,9 @@ def _rebuilt(
     if option.repair == "forward":
         # Exact only over more than the receptive field, and from history that is exact itself.
         field = int(model.group.constants.get("receptive_field", 0))
+        if model.group.object == "compressor_state":
+            # Its oldest row lies an entry and the overlap before the length, and must be exact, too.
+            field += int(model.group.constants["ratio"]) + int(model.group.constants.get("overlap", 0))
         warmable = z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx)
         allows = request("request.allows_approximate")
         exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
@@ -157,7 +171,7 @@ def _rebuilt(
             # Rows of a picture depend on its later tokens, which a pass that ends inside of it does not run.
             media_from = request("request.media_from")
             exact = z3.And(exact, media_from.known, world.length <= media_from.value)
-        needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx)]
+        needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx), *_behind_the_start(model)]
     versions = {
         "compressor_version": "compressor_version",
         "seed": "compression_seed",
@@ -189,6 +203,14 @@ def _rebuilt(
         fingerprint=post("recorded").value,
         written=post("recorded").value,
     )
+
+
+def _behind_the_start(model: GroupModel) -> list[Any]:
+    """A pass over one window, or over one chunk, begins behind the first token: from there on it would be prefill."""
+    if model.group.object != "uncompressed_tail":
+        return []
+    spans = [int(model.group.constants[name]) for name in ("window", "chunk") if name in model.group.constants]
+    return [model.world.length >= min(spans)]
 
 
 def _written(model: GroupModel, post: Post, tokens: Any) -> Any:

@@ -9,12 +9,13 @@ from typing import Any
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node, bind
 from hitproof.spec.scenario import Expectation
+from hitproof.verification.bystanders import Bystanders
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.holder import Holder, Move, Program, State, at_rest, beginning
+from hitproof.verification.lease_stories import tell
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.lease_stories import tell
 from hitproof.verification.spacer import Candidate, search
 from hitproof.verification.template import Clause, goals, template
 from hitproof.verification.terms import all_of, any_of, negated
@@ -103,13 +104,14 @@ class _Lease:
         if leasing is None:
             raise ValueError("no leases")
         self.program = Program(self.model, leasing, has_bytes=bool(group.constants.get("has_bytes")))
+        self.others = Bystanders(self.program)
         self.declared = declared(run.bound, group)
         self.before = State(self.model.own, Holder.fresh(self.model, "holder."))
 
     def prove(self) -> None:
         """Every step keeps the template and the goals."""
         moves = list(self._moves())
-        for name in sorted(self.program.unknown):
+        for name in sorted(self.others.unknown):
             self.run.gaps.append(f"{self.group.object}: no axiom says what the event '{name}' does to a reader")
         found = self._broken(moves, None)
         if found is not None:
@@ -156,9 +158,9 @@ class _Lease:
     def _moves(self) -> Iterator[Move]:
         program, state = self.program, self.before
         yield from program.steps_of_holder(state)
-        yield from program.events(state)
-        yield from program.others(state)
-        yield from program.faults(state)
+        yield from self.others.events(state)
+        yield from self.others.others(state)
+        yield from self.others.faults(state)
 
     def _kept(self, move: Move, more: Candidate | None) -> _Kept:
         claims = self._invariant(move.post, more)
@@ -187,9 +189,7 @@ class _Lease:
 def declared(bound: BoundRulebook, group: BoundGroup) -> Sequence[tuple[str, Node]]:
     """The rulebook's own invariants over leases, for one group."""
     constants = {f"group.{name}": value for name, value in group.constants.items()}
-    return [
-        (one.id, bind(one.require[group.object], constants)) for one in bound.invariants if one.over == "lease"
-    ]
+    return [(one.id, bind(one.require[group.object], constants)) for one in bound.invariants if one.over == "lease"]
 
 
 def _true(found: Any, claim: Any) -> bool:
@@ -198,10 +198,19 @@ def _true(found: Any, claim: Any) -> bool:
 
 CLAIM = Claim(
     id="check_to_use",
-    sentence="x.",
-    method="template invariant",
-    assumptions=(),
+    sentence="What the device reads by a confirmed lease is what was noted before the check, content and place, until "
+    "it has completed, for any number of segments and requests; a confirmation tells of every change, even where a pin "
+    "was lost or a page table entry was changed; events that keep the epoch keep what a reader reads.",
+    method="template invariant over one holder and one segment, beside every event and every other holder; where it "
+    "does not carry, together with what Spacer finds, checked anew",
+    assumptions=(
+        "bytes_change_only_by_events",
+        "counters_never_wrap",
+        "events_happen_one_by_one",
+        "mapping_tells",
+        "the claim separation",
+    ),
     prove=prove,
     parts=parts,
-    covers="{count} steps beside a lease",
+    covers="{count} steps of a lease and of everybody else, each from any state",
 )

@@ -20,15 +20,16 @@ from hitproof.verification.usable import events_tell, whole_is_accepted
 
 __all__ = ["CLAIM"]
 
-WHOLE, EVENTS = "what is whole", "events"
+WHOLE, EVENTS, MENDABLE = "what is whole", "events", "what could be mended"
 
 
 def parts(bound: BoundRulebook) -> list[Part]:
-    """A group: its way down to length 0, what its checks let pass, and its events."""
+    """A group: its way down to length 0, what could be mended, what its checks let pass, and its events."""
     groups = [group for group in bound.groups if group.rules.mandatory]
     eventful = [group for group in bound.groups if group.transitions]
     return [
         *each_group(groups, "checks", "options", constants=("row_tokens",)),
+        *each_group([group for group in groups if group.options], "checks", "options", about=(MENDABLE,)),
         *each_group(bound.groups, "checks", about=(WHOLE,), constants=(*HELD, "stored_boundaries")),
         *each_group(eventful, "transitions", about=(EVENTS,), constants=("has_bytes",), free=("stride",)),
     ]
@@ -39,6 +40,9 @@ def prove(run: Run) -> None:
 
     What is whole and told is accepted, and events that can be carried out happen and leave what they can tell.
     """
+    if MENDABLE in run.part.about:
+        mendable_is_mended(run)
+        return
     if WHOLE in run.part.about:
         whole_is_accepted(run)
         return
@@ -49,8 +53,6 @@ def prove(run: Run) -> None:
     run.count += 1
     _nothing_is_read_at_zero(run, model)
     _recompute_has_sources(run, model)
-    if not run.done:
-        mendable_is_mended(run)
     if not run.done:
         _refusal_is_possible(run, model)
 

@@ -7,7 +7,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundOption, BoundRulebook
-from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, repaired
+from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, SOURCES, repaired
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import option_story, small
 from hitproof.verification.model import GroupModel, World
@@ -102,6 +102,9 @@ class OptionStep:
         sources, after = self._repaired()
         parts = [sources, *self.promises, self.model.accepted(self.post)]
         parts += [clause for _, clause in truthful(self.model, self.post, after)]
+        if "self" in SOURCES[self.option.repair]:
+            # What measures its source would find out, and fail.
+            parts.append(self.before["intact"])
         return all_of(parts, self.model.true)
 
     def rules(self) -> list[tuple[str, Any]]:
@@ -157,6 +160,9 @@ class OptionStep:
         def whole(name: str) -> Any:
             if name == "self":
                 parts = [before["mine"], before["committed"]]
+                if model.group.object == "uncompressed_tail":
+                    # A ring that was written beyond its commit holds rows of another continuation.
+                    parts.append(before["ring_still"])
                 # These measure what they read against what was recorded, and fail where it differs.
                 if self.option.repair not in ("promote", "checksum", "relayout"):
                     parts.append(before["intact"])

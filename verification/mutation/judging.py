@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.resolve import resolve
@@ -12,9 +12,11 @@ from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.errors import HitproofError, Position
 from hitproof.spec.mutation import EditFate, Fate
 from hitproof.spec.profile import Profile
+from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
 from hitproof.verification.cut import Cutter
+from hitproof.verification.digest import digest_of, values_of
 from hitproof.verification.mutation.equivalence import around_is_equal, groups_are_equal
 from hitproof.verification.mutation.operators import Edit
 from hitproof.verification.parts import Part
@@ -27,14 +29,18 @@ _MEANING = frozenset({"checks", "costs", "dispositions", "keys", "options", "tra
 """Aspects of a group that an edit may change."""
 
 _LIKELY: Mapping[str, tuple[str, ...]] = {
-    "checks": ("sound", "check_to_use", "alignment", "fail_closed", "intersection_satisfiable", "complete"),
-    "options": ("repair_sound", "alignment", "identity_monotone", "complete", "cheapest_first"),
-    "transitions": ("sound", "separation", "identity_monotone", "check_to_use", "graph_covers_machine"),
+    "checks": ("sound", "complete", "check_to_use", "alignment", "fail_closed"),
+    "options": ("repair_sound", "complete", "alignment", "identity_monotone", "cheapest_first"),
+    "transitions": ("complete", "sound", "identity_monotone", "separation", "check_to_use"),
     "keys": ("identity_monotone",),
     "leasing": ("check_to_use",),
     "recovering": ("terminates",),
 }
 """Claims that an edit of a section is likely to break: they are asked first."""
+
+
+_OF_OBJECTS = frozenset({"digest", "objects"})
+"""Fields of a rulebook that tell of its objects: what a group has of them, the group's own key tells."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Judge:
         self._proved: dict[str, frozenset[str]] = {}
         self._decided: dict[str, Outcome] = {}
         self._whole: dict[tuple[str, str], str] = {}
+        self._book: tuple[Rulebook, str] | None = None
 
     def judge(self, edit: Edit) -> EditFate:
         """What becomes of an edit.
@@ -123,7 +130,7 @@ class Judge:
             seen = set(self._keys(claim))
             for profile, cutter in cutters.items():
                 for part in ALL_CLAIMS[claim].parts_of(cutter.bound):
-                    key = cutter.key(part)
+                    key = self._told(cutter, part)
                     if key not in seen:
                         seen.add(key)
                         yield _Asked(claim, profile, part, cutter)
@@ -132,11 +139,21 @@ class Judge:
         """Keys of all parts of a claim about the intact rulebook, for all models."""
         if claim not in self._proved:
             self._proved[claim] = frozenset(
-                self.prover.cutter(name).key(part)
+                self._told(self.prover.cutter(name), part)
                 for name in self.profiles
                 for part in self.prover.parts(claim, name)
             )
         return self._proved[claim]
+
+    def _told(self, cutter: Cutter, part: Part) -> str:
+        """The key of a part; one that reads the whole rulebook is not told from another by rules of other objects."""
+        if "rulebook" not in part.reads:
+            return cutter.key(part)
+        rulebook = cutter.bound.rulebook
+        if self._book is None or self._book[0] is not rulebook:
+            rest = {name: value for name, value in values_of(rulebook).items() if name not in _OF_OBJECTS}
+            self._book = rulebook, digest_of(rest)
+        return f"{cutter.key(replace(part, reads=part.reads - {'rulebook'}))} {self._book[1]}"
 
     def _dead(self, cutters: Mapping[str, Cutter]) -> list[str]:
         """Rules that decide nowhere under the edit, in any model."""
