@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hitproof.cli.output import clean, plain_data, write_line
 from hitproof.spec.errors import HitproofError, UsageError
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_FAILED", "EXIT_GOOD", "EXIT_INTERNAL", "EXIT_UNKNOWN", "Asked", "report_error"]
+__all__ = ["Asked", "EXIT_BAD_INPUT", "EXIT_FAILED", "EXIT_GOOD", "EXIT_INTERNAL", "EXIT_UNKNOWN", "report_error"]
 
 EXIT_GOOD = 0
 EXIT_FAILED = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 good, 1 refuted or failed, 2 unknown, 3 bad input or bad usage, 4 internal error.
     """
+    if arguments is None:
+        # The current folder may be a stranger's checkout: no process that is started here takes modules from it.
+        os.environ["PYTHONSAFEPATH"] = "1"
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["--version"]:
         write_line(sys.stdout, version_text())

@@ -88,21 +88,23 @@ def run_simulation(
     """
     from hitproof.cli.output import write_json
     from hitproof.cli.progress import progress
+    from hitproof.engine.soak.disk_faults import DISK_RATES
     from hitproof.engine.soak.machine import simulated
     from hitproof.engine.soak.simulate import shortest, simulate
 
+    rates = DISK_RATES if faults is None else {kind: rate for kind, rate in DISK_RATES.items() if kind in faults}
     played: dict[str, Simulated] = {}
     with progress("simulating") as tell:
         for settings in _settings(models, faults, verify, seed):
             tell(settings.profile)
             set_up = simulated(settings)
-            found = simulate(set_up, seed, steps)
-            played[settings.profile] = found if found.failure is None else shortest(set_up, found)
+            found = simulate(set_up, seed, steps, rates=rates)
+            played[settings.profile] = found if found.failure is None else shortest(set_up, found, rates=rates)
     if format is Format.json:
         write_json(played)
     else:
         for model, found in played.items():
-            _tell_simulated(model, found)
+            _tell_simulated(model, found, f"--verify {verify}" + "".join(f" --fault {kind}" for kind in faults or ()))
     return EXIT_FAILED if any(found.failure for found in played.values()) else EXIT_GOOD
 
 
@@ -150,7 +152,10 @@ def _tell_soak(told: SoakReport) -> None:
     if told.waits:
         show(table("Who had to wait, and why", ("why", "times"), told.waits.items()))
     show(f"{told.reported} segments were reported stored; {told.lost} of them lost without a fault")
-    show(f"{told.wrong_uses} uses read wrong bytes, {told.missing_uses} found no rows")
+    show(
+        f"{told.wrong_uses} uses read wrong bytes, {told.unexplained} of them without a fault; "
+        f"{told.missing_uses} found no rows"
+    )
     if told.verify != "use":
         show(f"not seen with --verify {told.verify}: {told.unseen}")
     for failure in told.failures:
@@ -178,15 +183,17 @@ def _tell_rows(rows: Iterable[Row]) -> None:
     )
 
 
-def _tell_simulated(model: str, found: Simulated) -> None:
+def _tell_simulated(model: str, found: Simulated, options: str) -> None:
     from hitproof.cli.output import show
 
     show(f"{model}: {found.steps} steps, {found.deaths} deaths, log digest {found.digest}")
+    show("  " + ", ".join(f"{count} {what}" for what, count in found.counts.items()))
     if found.failure is not None:
         show(f"FAILED at step {found.failure.step}, {found.failure.whose}: {found.failure.error}")
         for line in found.last:
             show(f"  {line}")
-        show(f"again: hitproof soak --simulate --model {model} --seed {found.seed} --steps {found.steps}")
+        again = f"--model {model} --seed {found.seed} --steps {found.failure.step} {options}"
+        show(f"again: hitproof soak --simulate {again}")
 
 
 def _most(counts: Mapping[str, int]) -> str:

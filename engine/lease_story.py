@@ -88,7 +88,7 @@ class LeaseStory:
             case "check":
                 told.checked = self._check(told, event.at)
             case "confirm":
-                told.confirmed = told.lease.confirm()
+                told.confirmed = told.lease.held and told.lease.confirm()
             case "use":
                 # Nobody launches a read of what was not found fit and unmoved.
                 told.device.going = bool(told.checked and told.confirmed and told.lease.held)
@@ -96,6 +96,14 @@ class LeaseStory:
                 told.device.going = False
             case _:
                 told.lease.begin_release(told.device)
+
+    def changed(self, lease: str) -> dict[str, list[str]]:
+        """By segment of a lease, the facts of content and place that are no longer as noted.
+
+        Raises:
+            SchemaError: The lease was not taken.
+        """
+        return self._told(lease).changed(self._groups)
 
     def violated(self) -> set[str]:
         """Ids of invariants over leases that surely fail for a confirmed one that is still needed."""

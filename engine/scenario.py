@@ -111,16 +111,6 @@ class ScenarioRun:
             return "no such option"
         return self.engine.judge.try_option(self.state(), group, option, length, outcome)
 
-    def stuck_at(self, names: list[str], length: int) -> list[str]:
-        """Those of these groups of which no option that mends a failing check applies at this length."""
-        outcome = self.engine.judge.outcome(self.state(), self.engine.judge.nothing(), length)
-        found = []
-        for group in self.engine.judge.groups:
-            tries = [self.engine.judge.try_option(self.state(), group, one, length, outcome) for one in group.options]
-            if group.bound.id in names and all(isinstance(tried, str) for tried in tries):
-                found.append(group.bound.id)
-        return [name for name in names if name in found]
-
     def beside(self, decision: Decision) -> list[str]:
         """Ids of failed checks of optional groups, and of disposition rules that applied, at the logical length."""
         if not decision.logical:
@@ -298,7 +288,8 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         compare("ready", expect.ready, run.ready_at(expect.ready or [], expect.at))
         ready = run.ready_at(expect.unready or [], expect.at)
         compare("unready", expect.unready, [name for name in expect.unready or [] if name not in ready])
-        compare("stuck", expect.stuck, run.stuck_at(expect.stuck or [], expect.at))
+        idle = [name for name in expect.unwanted or [] if isinstance(run.after_option(name, expect.at), str)]
+        compare("unwanted", expect.unwanted, idle)
         found = [run.identical_at(name, expect.at) for name in expect.found_in or {}]
         compare("identity", expect.identity, all(found))
     if expect.option is not None and expect.at is not None:

@@ -8,13 +8,15 @@ from hitproof.rules.places import Places
 from hitproof.rules.reading import Reading
 from hitproof.rules.resolve_keys import filing, key_facts, refuse_published
 from hitproof.spec.condition import parse_condition
-from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError
+from hitproof.spec.errors import DuplicateError, Position, ReferenceNameError, SchemaError
 from hitproof.spec.rulebook import Transition
 from hitproof.spec.rulefile import RuleFile, TransitionDecl
 from hitproof.spec.yaml_fields import suggest
 from hitproof.spec.yaml_tree import Node
 
 __all__ = ["read_transitions"]
+
+DEVICE, BELOW = "device", "demoted"
 
 
 def read_transitions(reading: Reading, name: str, parts: list[tuple[Node, RuleFile]]) -> Iterator[Transition]:
@@ -24,6 +26,7 @@ def read_transitions(reading: Reading, name: str, parts: list[tuple[Node, RuleFi
         DuplicateError: An id stands twice.
         ReferenceNameError: A form, an object or a fact does not exist.
         ConditionError: An expression is wrong.
+        SchemaError: What an event does to blocks contradicts what it does to facts.
     """
     seen: set[str] = set()
     named = key_facts(parts)
@@ -50,6 +53,8 @@ def _transition(reading: Reading, name: str, decl: TransitionDecl, named: frozen
     rule = f"{name}/{decl.id}"
     scope, facts = reading.scopes.event(name), reading.scopes.objects[name]
     refuse_published(decl, at, rule)
+    if not reading.lenient:
+        _check_blocks(decl, at, rule)
     when = None
     if decl.when is not None:
         when = reading.condition(decl.when, scope, at("when"), rule, known="any")
@@ -80,6 +85,29 @@ def _transition(reading: Reading, name: str, decl: TransitionDecl, named: frozen
         source=decl.source,
         where=at("id"),
     )
+
+
+def _check_blocks(decl: TransitionDecl, at: Places, rule: str) -> None:
+    """What is said of blocks must agree with what is said of facts, else a pool and its segments drift apart."""
+    wanted = "address" in decl.takes
+    if decl.allocates + decl.moves != wanted:
+        raise SchemaError(
+            "an event that takes an address allocates or moves, and no other does",
+            where=at("takes") if wanted else at("id"),
+            rule=rule,
+            got=[flag for flag in ("allocates", "moves") if getattr(decl, flag)] or "neither",
+            expected="one of allocates and moves" if wanted else "neither",
+        )
+    # What lies in slower storage alone holds no block of the device.
+    leaves = decl.sets.get("tier", DEVICE) != DEVICE and decl.from_ != [BELOW]
+    if decl.frees != leaves:
+        raise SchemaError(
+            "an event that takes a segment off the device frees its block, and no other does",
+            where=at("sets", "tier") if leaves else at("id"),
+            rule=rule,
+            got=f"frees: {str(decl.frees).lower()}",
+            expected=f"frees: {str(leaves).lower()}",
+        )
 
 
 def _own(reading: Reading, name: str, names: Iterable[str], where: Position, rule: str) -> tuple[str, ...]:

@@ -126,8 +126,8 @@ class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
     `accepted` asks whether every group accepts at exactly `at`, without repair; `ready` names groups, optional ones
-    too, whose segments pass every check there, `unready` groups of which some check fails,
-    and `stuck` those of which no option that mends a failing check applies there. `option` names a recovery option that applies at `at`, and
+    too, whose segments pass every check there, and `unready` groups of which some check fails. `unwanted` names options,
+    `group/option`, that mend nothing there or do not apply. `option` names a recovery option that applies at `at`, and
     `fails_after` the checks of its group that do not hold once it has run, and `leaves` facts of its segment then.
     `competing` names the repairs that a plan of one step runs with the options in file order and in reverse. `cheaper`
     names the steps of another plan, `group/option`, that ends well at `at`, without any of no reuse at length 0, and
@@ -153,7 +153,7 @@ class Expectation(_Model):
     at: int | None = None
     ready: list[str] | None = None
     unready: list[str] | None = None
-    stuck: list[str] | None = None
+    unwanted: list[str] | None = None
     option: str | None = None
     fails_after: list[str] | None = None
     leaves: dict[str, FactValue] | None = None

@@ -41,23 +41,29 @@ def mendable_is_mended(run: Run) -> None:
         world.length > 0,
     ]
     nothing = negated(any_of([option.wanted for option in options], model.false))
-    questions = [(f"{option.label} could mend, and nothing does", option.could()) for option in options]
-    premise = [*base, nothing, *world.domains()]
+    # What makes bytes anew can be wanted for whatever fails; what copies them leaves to others what they do.
+    refused = {one.label: nothing if one.option.own_bytes else negated(one.wanted) for one in options}
+    questions = [
+        (f"{option.label} could mend, and is not wanted", all_of([option.could(), refused[option.label]], model.true))
+        for option in options
+    ]
+    premise = [*base, *world.domains()]
     found = run.must_none(world.ctx, premise, questions, soft=lambda: small(world, *world.models.values()))
     if found is None:
-        mendable = any_of([formula for _, formula in questions], model.false)
+        mendable = any_of([option.could() for option in options], model.false)
         if run.must(world.ctx, [*base, mendable, *world.domains()], f"{group.id}: could be mended") is not None:
             run.witness = f"something of {group.id} can be mended"
         return
     label, answer = found
     option = next(one for one, (name, _) in zip(options, questions, strict=True) if name == label)
+    idle = [one.label for one in options] if option.option.own_bytes else [option.label]
     length = answer.model.eval(world.length, model_completion=True).as_long()
     run.fail(
         f"{label} at length {length}",
         option.option.rule,
         option.option.where,
         decode_scenario(
-            answer.model, world, "complete", label, Expectation(unready=[group.id], stuck=[group.id], at=length)
+            answer.model, world, "complete", label, Expectation(unready=[group.id], unwanted=idle, at=length)
         ),
     )
 

@@ -16,7 +16,7 @@ __all__ = ["Cvc5", "Status", "require_cvc5"]
 
 Status = Literal["sat", "unsat", "unknown"]
 
-MAX_EFFORT = 50_000_000
+MAX_EFFORT = 5_000_000
 """Bound on cvc5's own count of steps for one question: the same on every machine, unlike time."""
 
 MAX_MEMORY_MB = 4096

@@ -48,13 +48,17 @@ def search(
         None where Spacer finds nothing.
     """
     problem = _Problem(program, events)
+    return problem.candidate(_asked(problem.text(events, starts, breaks, domains)))
+
+
+def _asked(text: str) -> str:
+    """The child's answer: a word, and the formula behind a `sat`; nothing where it died or took too long."""
     child = [sys.executable, "-c", _CHILD, str(MAX_EFFORT), str(MAX_SECONDS * 1000)]
-    text = problem.text(events, starts, breaks, domains)
     try:
         done = subprocess.run(child, input=text, capture_output=True, text=True, timeout=2 * MAX_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return None
-    return problem.candidate(done.stdout) if done.returncode == 0 else None
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 import z3
 
 from hitproof.spec.scenario import Expectation, FactValue
+from hitproof.verification.axioms.blocks import UNOWNED
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
 from hitproof.verification.axioms.held import held_parts, serve_parts
-from hitproof.verification.axioms.possible import BESIDE_READERS, possible
+from hitproof.verification.axioms.possible import BESIDE_READERS, SOLE_OWNERS, possible
 from hitproof.verification.axioms.reading_sets import POSITIONAL
 from hitproof.verification.axioms.told import exactly_told, told, told_by
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
@@ -21,6 +22,9 @@ from hitproof.verification.steps import Step, steps
 from hitproof.verification.terms import all_of, equal, negated
 
 __all__ = ["events_tell", "whole_is_accepted"]
+
+BESIDE_OWNER = "happens beside another owner of the block though it cannot"
+NOT_BESIDE_OWNER = "does not happen beside another owner of the block though it can"
 
 
 def whole_is_accepted(run: Run) -> None:
@@ -177,7 +181,11 @@ class _Event:
         kept = all_of([clause for _, clause in self.clauses], true)
         given = [step.event(fact).known for fact in step.transition.takes]
         fires = all_of([step.guard, *given], true)
+        owned = step.source not in UNOWNED and bool(model.group.constants.get("has_bytes"))
+        alone, asks = step.transition.id in SOLE_OWNERS, step.transition.owner == "sole"
         return [
+            (f"{name} {BESIDE_OWNER}", self.can if owned and alone and not asks else model.false, self),
+            (f"{name} {NOT_BESIDE_OWNER}", self.can if owned and asks and not alone else model.false, self),
             (f"{name} does not happen though it can", all_of([self.can, negated(step.guard)], true), self),
             (f"{name} happens though it cannot", all_of([fires, negated(self.can)], true), self),
             (f"{name} leaves what cannot be told", all_of([fires, self.carried, negated(kept)], true), self),
@@ -194,6 +202,8 @@ def _report(run: Run, model: GroupModel, event: _Event, label: str, found: Any) 
     segments = [segment_of(found, model, name="s")]
     if step.donor is not None:
         segments.append(segment_of(found, model, step.donor, "d"))
+    if label.endswith((NOT_BESIDE_OWNER, BESIDE_OWNER)):
+        segments.append(segments[0].model_copy(update={"id": "t"}))
     lost = [name for name, clause in event.clauses if z3.is_false(found.eval(clause, model_completion=True))]
     told_facts: dict[str, FactValue] = {
         f"s.{fact}": decode_value(found, declared, step.post(fact))

@@ -7,11 +7,11 @@ from hitproof.cli.formats.verified import verified
 from hitproof.cli.formats.writing import PIPELINE_FORMATS, Wish, require_formats, wishes, write_report
 
 __all__ = [
-    "PIPELINE_FORMATS",
     "Case",
     "Check",
     "Document",
     "Finding",
+    "PIPELINE_FORMATS",
     "Wish",
     "failed",
     "few",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MAX_FINDINGS", "Case", "Check", "Document", "Finding", "Outcome", "few", "found_at", "one_line"]
+__all__ = ["Case", "Check", "Document", "Finding", "MAX_FINDINGS", "Outcome", "few", "found_at", "one_line"]
 
 Outcome = Literal["passed", "failed", "unknown"]
 

@@ -189,9 +189,11 @@ class Requester:
         stage = self._stage
         for one in wrong:
             slots = [piece.slot for piece in hold.tables.get(one.group, ())]
-            stage.ledger.use(stage.ledger.of((one.group, block) for block in one.blocks))
-            for kind in sorted(set(_RULES.values())):
-                stage.ledger.use(stage.injector.of(slots, kind))
+            spoiled = stage.ledger.of((one.group, block) for block in one.blocks)
+            faults = [*spoiled, *stage.injector.done_to(slots)]
+            stage.ledger.use(faults)
+            if not faults:
+                stage.count("wrong without a fault")
 
     def _refuse(self, hold: Hold) -> None:
         """Note why a confirmation failed."""

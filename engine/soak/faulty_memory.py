@@ -79,6 +79,11 @@ class FaultyMemory:
         if faults:
             self.ledger.catch(faults, self.ledger.moment)
 
+    def made_of(self, sources: Iterable[Extent], target: Extent) -> None:
+        """Rows were computed from others; what had spoiled these has spoiled them too."""
+        for fault in self.ledger.of([place for source in sources for place in _places(source)]):
+            self.ledger.spoil(fault, _places(target))
+
     def digest(self, group: str, payload: Payload) -> str:
         """As `Memory`."""
         return self.memory.digest(group, payload)

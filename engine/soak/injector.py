@@ -66,12 +66,11 @@ class Injector:
 
     def of(self, slots: Any, kind: str) -> list[Fault]:
         """Faults of a kind that were done to segments, as they are now, and that nobody has noticed."""
-        return [
-            fault
-            for slot in slots
-            for fault in self._told.get((slot.number, slot.incarnation), ())
-            if fault.kind == kind and not fault.caught and not fault.void
-        ]
+        return [fault for fault in self.done_to(slots) if fault.kind == kind and not fault.caught and not fault.void]
+
+    def done_to(self, slots: Any) -> list[Fault]:
+        """All faults that were done to tables, keys and kernels of segments, as they are now."""
+        return [fault for slot in slots for fault in self._told.get((slot.number, slot.incarnation), ())]
 
     def _victim(self, core: Any) -> Any:
         """A segment on the device that nobody reads right now."""

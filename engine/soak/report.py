@@ -58,6 +58,7 @@ class SoakReport:
         lost: Of these, those that were gone or other bytes without a fault.
         wrong_uses: Uses that read wrong bytes.
         missing_uses: Uses that found no rows where some are read.
+        unexplained: Groups in which rows were wrong and no fault had hit them.
         verdicts: Answers.
         waits: Why requests were deferred or refused, and why writers had no room.
         faults: By kind.
@@ -77,6 +78,7 @@ class SoakReport:
     lost: int
     wrong_uses: int
     missing_uses: int
+    unexplained: int
     verdicts: Mapping[str, int]
     waits: Mapping[str, int]
     faults: tuple[FaultRow, ...]
@@ -86,8 +88,7 @@ class SoakReport:
     @property
     def good(self) -> bool:
         """Whether nothing failed, nothing was lost, and no wrong byte was used that the mode promises to see."""
-        excused = self.verify != "use"
-        wrong = 0 if excused else self.wrong_uses
+        wrong = self.wrong_uses if self.verify == "use" else self.unexplained
         return not (self.failures or self.lost or wrong or self.missing_uses)
 
 
@@ -116,6 +117,7 @@ def report(ended: Iterable[Ended]) -> SoakReport:
         lost=sum(stage.promised.lost for stage in stages),
         wrong_uses=sum(stage.judge.wrong_uses for stage in stages),
         missing_uses=sum(stage.judge.missing_uses for stage in stages),
+        unexplained=counts["wrong without a fault"],
         verdicts=_of(counts, "verdict "),
         waits={what: count for what, count in sorted(counts.items()) if what.startswith(_WAITS)},
         faults=tuple(_row(kind, stages) for kind in KINDS),

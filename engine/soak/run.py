@@ -20,7 +20,7 @@ __all__ = ["Ended", "soak"]
 STANDSTILL_S = 60.0
 """So long nobody may end a turn, however busy the machine is."""
 _TOLD_S = 15.0
-_REST_S = 0.002
+_REST_S = 0.01
 _HELPERS = 4
 """Threads that do not ask: two movers, a housekeeper and a spoiler."""
 

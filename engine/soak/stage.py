@@ -55,7 +55,7 @@ RATES: Mapping[str, float] = {
     "hash_collision": 0.02,
     "disk_full": 0.02,
     "disk_rot": 0.02,
-    "killed_process": 0.0005,
+    "killed_process": 0.001,
 }
 """Of calls the probability of a fault at each; of what the injector does the weight against each other."""
 

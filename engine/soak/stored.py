@@ -37,7 +37,9 @@ class Promised:
         self.reported = 0
         self.lost = 0
         self._stored: dict[str, bytes] = {}
-        self._under_way: dict[str, bytes] = {}
+        self._put: dict[str, set[bytes]] = {}
+        self._refused: dict[str, set[bytes]] = {}
+        self._last = b""
         self._excused: set[str] = set()
         self._told_since: set[str] = set()
         self._unsure = False
@@ -46,14 +48,17 @@ class Promised:
         return len(self._stored)
 
     def begin(self, key: str, payload: Any) -> None:
-        """A put begins; should it be cut short, either what was there or this may be found."""
-        self._under_way[key] = _digest(payload)
+        """A put begins; should it be cut short or refused, either what was there or this may be found."""
+        self._last = _digest(payload)
+        self._put.setdefault(key, set()).add(self._last)
+        self._refused.setdefault(key, set()).add(self._last)
         self._told_since.clear()
 
     def stored(self, key: str, receipt: Receipt) -> None:
         """A put was reported."""
         self.reported += 1
-        self._stored[key] = self._under_way.pop(key)
+        self._stored[key] = self._last
+        self._refused.pop(key, None)
         # What has hit an earlier file excuses nothing of this one; what struck during this put does.
         self._excused -= {digest_of(key)} - self._told_since
         for gone in receipt.evicted:
@@ -62,7 +67,6 @@ class Promised:
     def forget(self, key: str) -> None:
         """A segment was reported as evicted or deleted, or it was told to be unusable."""
         self._stored.pop(key, None)
-        self._under_way.pop(key, None)
 
     def not_stored(self, answer: NotStored) -> None:
         """A put was refused: what was there before still is; the refused bytes may turn up after a start."""
@@ -90,8 +94,10 @@ class Promised:
             LostSegment: It answers otherwise, no fault explains it, and the book is strict.
         """
         if isinstance(answer, Found):
-            allowed = {self._stored.get(key), self._under_way.get(key)} - {None}
-            if allowed and _digest(answer.payload) not in allowed:
+            # Where a fault has hit the last file of a key, an earlier one may come back whole.
+            sure = key in self._stored and not self.is_excused(key)
+            allowed = {self._stored[key], *self._refused.get(key, ())} if sure else self._put.get(key, set())
+            if _digest(answer.payload) not in allowed:
                 self._wrong(f"the disk serves other bytes than were put under {key}")
         elif answer.reason in _LOST and key in self._stored:
             excused = self.is_excused(key)

@@ -196,6 +196,8 @@ class Layout:
 def _try_remove(files: Files, path: Path) -> None:
     try:
         files.remove(path)
+        # Else it could come back after a loss of power, whole, and with the larger sequence.
+        files.sync_folder(path.parent)
     except OSError:
         # The next start sweeps it, or takes it in where it is whole.
         return

@@ -9,8 +9,8 @@ import torch
 
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
 from hitproof.kernels.norms import Linear, Norm
-from hitproof.kernels.numbers import CODES, ROUNDING, RowFormat, dtype_of, plain_row
-from hitproof.kernels.rotary import Rotary, frequencies
+from hitproof.kernels.numbers import CODES, RowFormat, dtype_of
+from hitproof.kernels.rotary import Rotary
 from hitproof.kernels.row_constants import (
     cell_steps,
     covers,
@@ -32,10 +32,12 @@ __all__ = [
     "Filling",
     "LONG",
     "LONG_FP32",
+    "MadeRows",
     "SHORT",
     "SHORT_FP32",
     "configs_for",
     "enqueue",
+    "meaning",
     "prepare",
     "specs",
     "tail_fill",
@@ -116,12 +118,12 @@ def prepare(held: LayerRows, inputs: Span, input_form: RowFormat, path: CachePat
     require_fill(held, inputs, input_form, path, into)
     first, to, end = into.key.start, into.key.end, held.key.end
     heads, missing = path.heads, to - end
-    wanted = _Rows(path.key, path.key_norm, path.rotary, path.norm_after_rotary)
+    wanted = MadeRows(path.key, path.key_norm, path.rotary, path.norm_after_rotary)
     steps = [_making(inputs, input_form, path, wanted, into.key, into.key_form, end)]
     moves = [_moves(held.key, into.key)]
     size = into.key_form.cell_bytes
     if held.value and into.value and into.value_form and path.value:
-        wanted = _Rows(path.value, path.value_norm, None, False)
+        wanted = MadeRows(path.value, path.value_norm, None, False)
         steps.append(_making(inputs, input_form, path, wanted, into.value, into.value_form, end))
         moves.append(_moves(held.value, into.value))
         size += into.value_form.cell_bytes
@@ -129,8 +131,15 @@ def prepare(held: LayerRows, inputs: Span, input_form: RowFormat, path: CachePat
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """What makes keys, or values, of hidden states."""
+class MadeRows:
+    """What makes keys, or values, of hidden states.
+
+    Args:
+        linear: The projection.
+        norm: Of a head's row.
+        rotary: None where nothing turns.
+        norm_last: The norm follows the turning.
+    """
 
     linear: Linear
     norm: Norm | None
@@ -149,7 +158,7 @@ def _moves(held: Span, into: Span) -> Moves:
 
 
 def _making(
-    inputs: Span, input_form: RowFormat, path: CachePath, rows: _Rows, into: Span, form: RowFormat, first: int
+    inputs: Span, input_form: RowFormat, path: CachePath, rows: MadeRows, into: Span, form: RowFormat, first: int
 ) -> Step:
     """The launch that writes the rows of the tokens [first, into.end)."""
     from hitproof.kernels.tail_fill.kernel import fill_kernel
@@ -192,7 +201,7 @@ def _making(
         # The interpreter has no 16-bit products.
         "NATIVE": int(reading.code != 0 and device.type != "cpu"),
         "UNIT": unit_for(start, steps, form),
-        **_meaning(input_form, path.input_norm, rows, form),
+        **meaning(input_form, path.input_norm, rows, form),
     }
     configs = configs_for(form.values, input_form)
     grid = (-(-(into.end - first) // config_for(configs, device).tiles["BLOCK_T"]), path.heads)
@@ -206,7 +215,7 @@ def configs_for(size: int, input_form: RowFormat) -> dict[str, Config]:
     return SHORT if size <= 256 else LONG
 
 
-def _meaning(input_form: RowFormat, before: Norm | None, rows: _Rows, form: RowFormat) -> dict[str, Any]:
+def meaning(input_form: RowFormat, before: Norm | None, rows: MadeRows, form: RowFormat) -> dict[str, Any]:
     """Compile-time arguments that say what is made, wherever it lies."""
     own = rows.norm
     covered = form.values if own is None or own.weight is None else own.weight.shape[0]
@@ -226,51 +235,7 @@ def _meaning(input_form: RowFormat, before: Norm | None, rows: _Rows, form: RowF
 
 
 def specs() -> list[CompileSpec]:
-    """Keys of which all numbers turn, a latent and its rotary part, values with a bias; every format of inputs."""
-    from hitproof.kernels.tail_fill.kernel import fill_kernel
+    """The cases of `cases.py`."""
+    from hitproof.kernels.tail_fill import cases
 
-    types = {"source": "*u8", "source_table": "*i64", "source_blocks": "i32", "source_first": "i32"}
-    types |= {"from_block": "i64", "from_row": "i32"}
-    types |= {"target": "*u8", "target_table": "*i64", "target_blocks": "i32", "target_first": "i32"}
-    types |= {"to_block": "i64", "to_row": "i32", "to_head": "i32", "to_value": "i32", "count": "i32"}
-    types |= {"input_gain": "*fp32", "input_eps": "fp32", "weight": "", "bias": ""}
-    types |= {"head_gain": "*fp32", "head_eps": "fp32", "cosines": "*fp32", "sines": "*fp32", "inputs": "i32"}
-    aligned = ("source", "from_block", "from_row", "target", "to_block", "weight", "inputs")
-    before = Norm(torch.ones(1), 1e-6, rounds_first=True)
-    none = Linear(torch.empty(0))
-    keys = _Rows(none, Norm(torch.ones(256), 1e-6, plus_one=True), Rotary(frequencies(256, 1e4)), False)
-    turning = Rotary(frequencies(64, 1e4), pairing="interleaved_to_half", place="trailing")
-    latents = _Rows(none, Norm(torch.ones(512), 1e-6, rounds_first=True), turning, False)
-    values = _Rows(Linear(torch.empty(0), torch.empty(0)), None, None, False)
-    cases = (
-        ("keys of 256", keys, "bf16", 256, 1),
-        ("latents of 576", latents, "bf16", 576, 1),
-        ("values of 128, at odd bytes", values, "fp16", 128, 0),
-        ("keys of 256, at odd bytes", keys, "fp32", 256, 0),
-        ("latents of 576, at odd bytes", latents, "fp32", 576, 0),
-    )
-    found = []
-    for name, rows, dtype, size, even in cases:
-        next_ = 1 if even else ROUNDING[dtype].bytes
-        place = {
-            "ROWS": 64,
-            "SOURCE_ROWS": 64,
-            "ALIGNED": even,
-            "NEXT": next_,
-            "NATIVE": int(dtype != "fp32"),
-            "UNIT": 4 * even or 1,
-        }
-        form = plain_row(dtype, size)
-        meaning = _meaning(form, before, rows, form)
-        typed = {**types, "weight": f"*{dtype}", "bias": f"*{dtype}"}
-        found.append(
-            CompileSpec(
-                fill_kernel,
-                f"{name}, {dtype}",
-                typed,
-                place | meaning,
-                configs_for(size, form),
-                aligned if even else (),
-            )
-        )
-    return found
+    return cases.specs()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 import hitproof.verification.second
 from hitproof.rules.source import rulebook_folder
 from tests.cli.running import Done, edit, place_of, run
+from tests.docs.console import ROOT
 
 FORMATS = ("sarif", "junit", "github", "markdown")
 SCENARIO = "001-index-keys-lost-on-host-roundtrip.yaml"
@@ -160,6 +164,25 @@ def test_questions_are_written_with_an_index(tmp_path: Path) -> None:
         path.name for path in (tmp_path / "new" / "smt").glob("*.smt2")
     }
     assert 3 == run(*arguments, "--proof", "proof.json").code
+
+
+def test_a_strangers_folder_runs_nothing(tmp_path: Path) -> None:
+    """Modules that lie in the current folder are not taken for those of the processes that a proof starts."""
+    for name in ("multiprocessing", "z3", "cvc5"):
+        (tmp_path / f"{name}.py").write_text("open('taken', 'w').close()\n", "utf-8")
+    crossed = ["--cross-check"] if importlib.util.find_spec("cvc5") else []
+    command = [sys.executable, "-P", "-c", "import hitproof.cli.main as entry; raise SystemExit(entry.main())"]
+    done = subprocess.run(
+        [*command, "verify", "--profile", "gemma-3-27b", "--claim", "graph_covers_machine", "--jobs", "2", *crossed],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".pkg"), "PYTHONSAFEPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert not (tmp_path / "taken").exists()
+    assert "graph_covers_machine" in done.stdout
 
 
 class TestReports:

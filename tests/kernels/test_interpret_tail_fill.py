@@ -50,16 +50,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def made_case(
     dtype: str, path: CachePath, size: int, form: RowFormat, copy: Geometry, missing: int = 3, offset: int = 0
 ) -> tuple[dict[str, Any], list[Span]]:
-    """Tokens [20, 27) held and kept inputs behind them; the copy begins at 22. And the spans that are written."""
+    """Tokens [20, 27) held and kept inputs behind them; the copy begins at 22. And the spans that are written.
+
+    Inputs lie whole from the bytes 0 and 1 on, and number by number from later ones.
+    """
     end, to = 27, 27 + missing
     found = Geometry(4, path.heads, form.cell_bytes, offset=offset)
     held = [span_in(pool_of(found, 5, poison=POISON), 20, end, seed=i, first=2) for i in range(2)]
     for i, span in enumerate(held):
         random_rows(span, seed=i)
     kept = plain_row(dtype, HIDDEN)
-    inputs = span_in(
-        pool_of(Geometry(3, 1, kept.cell_bytes, offset=offset), 20, poison=POISON), end - 1, to, seed=5, first=1
-    )
+    layout: Any = "token_major" if offset < 2 else "value_major"
+    place = Geometry(3, 1, kept.cell_bytes, layout, offset=offset, item_bytes=ROUNDING[dtype].bytes)
+    inputs = span_in(pool_of(place, 20, poison=POISON), end - 1, to, seed=5, first=1)
     hidden = torch.randn(missing + 1, 1, HIDDEN, generator=torch.Generator().manual_seed(size))
     write_span(inputs, end - 1, encode(hidden, kept))
     into = [span_in(pool_of(copy, 40, poison=POISON, slack=9), 22, to, seed=7 + i) for i in range(2)]

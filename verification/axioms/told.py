@@ -33,6 +33,13 @@ MEASURES = ("commit", "roll_window", "measure", "promote_end")
 """Events after which the fingerprint of the bytes is known, since whoever acts has read or written them all."""
 
 
+STAYS_FILED = (
+    *("append", "demote_begin", "demote_end", "demote_failed", "spill", "promote_begin", "promote_end"),
+    *("promote_failed", "measure", "remap_rows", "defragment", "share"),
+)
+"""Events after which a segment holds what its key names, as before."""
+
+
 def told(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]:
     """The invariant: what is true of a segment that is there can be seen from its facts. Labelled clauses."""
     group, enums = model.group, model.world.enums
@@ -80,10 +87,16 @@ def told(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]:
 
 def told_by(model: GroupModel, step: Step) -> tuple[list[Any], list[tuple[str, Any]]]:
     """Whoever carries out an event tells all that it is asked for; and what must then be known beside the invariant."""
-    given = [step.event(name).known for name in step.transition.takes]
-    if step.transition.id in MEASURES and model.group.constants.get("has_bytes"):
-        return given, [("measured", step.post("measured").known)]
-    return given, []
+    given, name = [step.event(name).known for name in step.transition.takes], step.transition.id
+    more: list[tuple[str, Any]] = []
+    if name in MEASURES and model.group.constants.get("has_bytes"):
+        more.append(("measured", step.post("measured").known))
+    if name == "commit":
+        more.append(("published", step.post("published").value))
+    elif name in STAYS_FILED:
+        before = model.own if step.donor is None else step.donor
+        more.append(("published", implies(before("published").value, step.post("published").value)))
+    return given, more
 
 
 def exactly_told(model: GroupModel, truth: Truth) -> list[Any]:

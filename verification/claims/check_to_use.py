@@ -113,6 +113,10 @@ class _Lease:
         moves = list(self._moves())
         for name in sorted(self.others.unknown):
             self.run.gaps.append(f"{self.group.object}: no axiom says what the event '{name}' does to a reader")
+        beginning_fails = negated(all_of([claim for _, claim in self._invariant(self.before, None)], self.model.true))
+        starts = [*self.before.holder.starts(), beginning_fails, *self._domains()]
+        if self.run.must_not(self.world.ctx, starts, "the beginning") is not None:
+            self.run.gaps.append(f"{self.group.object}: the template does not hold before a lease is taken")
         found = self._broken(moves, None)
         if found is not None:
             self._fails(moves, *found)

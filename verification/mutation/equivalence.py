@@ -9,10 +9,13 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
+from hitproof.spec.rulebook import Transition
+from hitproof.verification.axioms.blocks import UNOWNED
+from hitproof.verification.axioms.keys import Named, names_what_is_held
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.digest import digest_of
 from hitproof.verification.model import GroupModel, Post, World
-from hitproof.verification.mutation.live import live_facts
+from hitproof.verification.mutation.live import live_facts, live_in_forms
 from hitproof.verification.solve import Asker
 from hitproof.verification.steps import Step, make_step
 from hitproof.verification.terms import all_of, any_of, equal, negated
@@ -81,6 +84,7 @@ class _Pair:
         return [
             *(clause for _, clause in truthful(self.model, self.model.own, self.truth)),
             *fingerprints(self.truth, self.assumptions),
+            *(clause for _, clause in names_what_is_held(self.model, self.model.own, Named.fresh(self.model, "s."))),
             *self.world.usual(),
             *self.world.domains(),
             *self.beside.domains(),
@@ -113,12 +117,6 @@ class _Pair:
             wanted = self._wanted(self.model, mine)
             differ.append(wanted != self._wanted(self.twin, theirs))
             differ += [all_of([wanted, one], self.model.true) for one in self._effects_differ(mine, theirs)]
-            lost = mine.mends ^ theirs.mends
-            differ += [
-                all_of([wanted, negated(self.model.holds(check))], self.model.true)
-                for check in sorted(lost)
-                if any(one.id == check for one in self.mine.checks)
-            ]
         if differ:
             yield all_of([*base, any_of(differ, self.model.false)], self.model.true)
         again, twin = self.mine.recompute, self.theirs.recompute
@@ -135,13 +133,13 @@ class _Pair:
             (_, one), (_, other) = self.model.after(mine), self.twin.after(theirs)
             yield all_of(one, self.model.true) != all_of(other, self.model.true)
         before, after = self.model.after(mine)[0], self.twin.after(theirs)[0]
-        yield from self._facts_differ(before, after)
+        yield from self._facts_differ(before, after, self.live)
         for name in self.live & set(self.mine.facts):
             if mine.effect.renews != theirs.effect.renews and name in ("recorded", "measured"):
                 yield self.model.true
 
-    def _facts_differ(self, one: Post, other: Post) -> Iterator[Any]:
-        for name in sorted(self.live & set(self.mine.facts)):
+    def _facts_differ(self, one: Post, other: Post, live: frozenset[str]) -> Iterator[Any]:
+        for name in sorted(live & set(self.mine.facts)):
             here, there = one(name), other(name)
             if here is there:
                 continue
@@ -153,13 +151,19 @@ class _Pair:
         """Whether both have the same events, with equal orders to whoever carries them out."""
 
         def told(group: BoundGroup) -> list[str]:
-            rest = [replace(one, when=None, takes=(), sets={}, forgets=(), pins="any") for one in group.transitions]
-            return [digest_of(replace(one, sources=(), keeps_prefix=False)) for one in rest]
+            # What is filed is told by the fact `published`; a block that nobody owns has no other owner.
+            plain = [replace(one, when=None, takes=(), sets={}, forgets=(), pins="any") for one in group.transitions]
+            return [
+                digest_of(replace(one, sources=(), keeps_prefix=False, key="", owner=one.owner * _may_own(one)))
+                for one in plain
+            ]
 
         return told(self.mine) == told(self.theirs)
 
     def events_differ(self) -> Iterator[Any]:
         """An event that one alone lets happen, or that leaves other facts."""
+        bound, beside = self.world.bound, self.beside.bound
+        live, others = live_in_forms(bound, self.mine), live_in_forms(beside, self.theirs)
         for mine, theirs in zip(self.mine.transitions, self.theirs.transitions, strict=True):
             if digest_of(mine) == digest_of(theirs):
                 continue
@@ -170,12 +174,17 @@ class _Pair:
                 one, other = make_step(self.model, mine, source), make_step(self.twin, theirs, source)
                 happens = self._happens(one)
                 yield happens != self._happens(other)
-                differ = any_of(list(self._facts_differ(one.post, other.post)), self.model.false)
+                differ = any_of(list(self._facts_differ(one.post, other.post, live[mine.target] | others[mine.target])), self.model.false)
                 yield all_of([happens, differ], self.model.true)
 
     def _happens(self, step: Step) -> Any:
         assumed: Iterable[Any] = [] if step.donor is None else step.donor.assumptions
         return all_of([step.guard, *assumed], self.model.true)
+
+
+def _may_own(transition: Transition) -> bool:
+    """Whether a segment owns a block in some form from which the event starts."""
+    return not set(transition.sources) <= set(UNOWNED)
 
 
 def _options(group: BoundGroup) -> list[BoundOption]:

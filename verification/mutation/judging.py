@@ -81,7 +81,7 @@ class Judge:
         """
         broken, where = self.source.edited(edit.path, edit.value)
         try:
-            rulebook = resolve(broken, lenient=True)
+            rulebook = resolve(broken)
             bound = {name: bind_rulebook(rulebook, profile) for name, profile in self.profiles.items()}
         except HitproofError as error:
             return _fate(edit, where, "refused", detail=str(error))

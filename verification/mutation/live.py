@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node, reads
 
-__all__ = ["live_facts"]
+__all__ = ["live_facts", "live_in_forms"]
+
+ALWAYS = frozenset({"form", "tier", "bound_for", "generation", "published", "pins", "epoch"})
+"""Facts that count in every form."""
 
 BY_THE_ENGINE = frozenset(
     {
@@ -43,6 +46,23 @@ def live_facts(bound: BoundRulebook, group: BoundGroup) -> frozenset[str]:
         if not more:
             return frozenset(found)
         found |= more
+
+
+def live_in_forms(bound: BoundRulebook, group: BoundGroup) -> dict[str, frozenset[str]]:
+    """By form the facts that matter there: in forms that nobody finds, those alone that events read or hand on."""
+    whole, found = live_facts(bound, group), frozenset({group.home, "moving", "demoted"})
+    forms = {form for one in group.transitions for form in (*one.sources, one.target)}
+    live = {form: set(whole if form in found else ALWAYS & set(group.facts)) for form in forms}
+    while True:
+        size = sum(map(len, live.values()))
+        for one in group.transitions:
+            changed = {*one.sets, *one.takes, *one.forgets}
+            handed = set() if one.donor else live[one.target] - changed
+            read = _own([one.when, *(node for fact, node in one.sets.items() if fact in live[one.target])])
+            for form in one.sources:
+                live[form] |= (handed | read) & set(group.facts)
+        if sum(map(len, live.values())) == size:
+            return {form: frozenset(facts) for form, facts in live.items()}
 
 
 def _own(nodes: Iterable[Node | None]) -> set[str]:
