@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
-from hitproof.cli.options import DebugOption, Format, FormatOption, ProfileOption
+from hitproof.cli.options import DebugOption, ProfileOption, ReportFileOption, ReportFormat, ReportFormatOption
 
 if TYPE_CHECKING:
     from hitproof.spec.scenario import Scenario
@@ -34,16 +34,21 @@ def diff(
         int, typer.Option("--timeout-ms", min=1, max=86_400_000, help="Time for each question to the solver.")
     ] = 20_000,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the witnesses, as scenario files.")] = None,
-    format: FormatOption = Format.text,
+    format: ReportFormatOption = ReportFormat.text,
+    report: ReportFileOption = None,
     debug: DebugOption = False,
 ) -> int:
     """Compare two rulebooks by meaning: 0 equal or stricter, 1 looser or incomparable, 2 undecided."""
     from hitproof.cli.books import select_profiles
+    from hitproof.cli.formats import require_formats, wishes, write_report
+    from hitproof.cli.formats.compared import compared
     from hitproof.cli.output import write_json
     from hitproof.cli.progress import progress
     from hitproof.cli.revisions import rulebook_at
     from hitproof.cli.verify import require_solver
 
+    files = wishes(report)
+    require_formats(format, files)
     chosen = select_profiles(profile)
     with rulebook_at(old) as before, rulebook_at(new) as after:
         require_solver()
@@ -51,16 +56,21 @@ def diff(
         from hitproof.verification.diff import compare
 
         with progress(f"comparing {before.rules.name} with {after.rules.name}") as tell:
-            report = compare(
+            found = compare(
                 before.rules, after.rules, chosen, replayer=EngineReplayer(), timeout_ms=timeout_ms, progress=tell
             )
+        subject, file = after.rules.name, after.rules.where.file
+    if not Path(file).exists():
+        # A revision was unpacked to a folder that is gone now.
+        file = new.partition(":")[2]
     if out is not None:
-        _write_witnesses(report, out)
-    if format is Format.json:
-        write_json(report.model_dump(mode="json"))
-    else:
-        _tell(report)
-    return _EXITS[report.relation]
+        _write_witnesses(found, out)
+    if format is ReportFormat.text:
+        _tell(found)
+    elif format is ReportFormat.json:
+        write_json(found.model_dump(mode="json"))
+    write_report(compared(found, subject, file), format, files)
+    return _EXITS[found.relation]
 
 
 def _write_witnesses(report: DiffReport, folder: Path) -> None:

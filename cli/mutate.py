@@ -10,9 +10,10 @@ from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
 from hitproof.cli.options import (
     DEFAULT_RULEBOOK,
     DebugOption,
-    Format,
-    FormatOption,
     ProfileOption,
+    ReportFileOption,
+    ReportFormat,
+    ReportFormatOption,
     RulebookArgument,
 )
 
@@ -37,15 +38,19 @@ def mutate(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, max=256, help="Processes. (default: as many as there are cores)")
     ] = None,
-    format: FormatOption = Format.text,
+    format: ReportFormatOption = ReportFormat.text,
+    report: ReportFileOption = None,
     debug: DebugOption = False,
 ) -> int:
     """Drop or turn every guard, term and effect: 0 each is noticed or redundant, 1 one survives, 2 only undecided."""
     from hitproof.cli.books import open_book, select_profiles
+    from hitproof.cli.formats import mutated, require_formats, wishes, write_report
     from hitproof.cli.output import write_json
     from hitproof.cli.progress import progress
     from hitproof.cli.verify import require_solver
 
+    files = wishes(report)
+    require_formats(format, files)
     book = open_book(rulebook)
     chosen = select_profiles(profile)
     for one in chosen:
@@ -57,7 +62,7 @@ def mutate(
 
     edits = choose_edits(book.source, objects=object, rules=rule)
     with progress(f"{len(edits)} edits of {book.rules.name}") as tell:
-        report = judge_all(
+        found = judge_all(
             book.source,
             chosen,
             edits=edits,
@@ -66,11 +71,12 @@ def mutate(
             jobs=jobs,
             progress=lambda fate: tell(f"{fate.fate}: {fate.id}"),
         )
-    if format is Format.json:
-        write_json(report.model_dump(mode="json"))
-    else:
-        _tell(report)
-    return mutate_exit_code(report)
+    if format is ReportFormat.text:
+        _tell(found)
+    elif format is ReportFormat.json:
+        write_json(found.model_dump(mode="json"))
+    write_report(mutated(found), format, files)
+    return mutate_exit_code(found)
 
 
 def mutate_exit_code(report: MutationReport) -> int:

@@ -90,7 +90,8 @@ def run_simulation(
     from hitproof.cli.progress import progress
     from hitproof.engine.soak.disk_faults import DISK_RATES
     from hitproof.engine.soak.machine import simulated
-    from hitproof.engine.soak.simulate import shortest, simulate
+    from hitproof.engine.soak.prefix import shortest
+    from hitproof.engine.soak.simulate import simulate
 
     rates = DISK_RATES if faults is None else {kind: rate for kind, rate in DISK_RATES.items() if kind in faults}
     played: dict[str, Simulated] = {}

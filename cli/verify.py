@@ -257,7 +257,7 @@ def _tell(report: VerifyReport, written: dict[str, Path], *, crossed: bool = Fal
         show(table("Rules broken on purpose", ("mutant", "claim", "profile", "outcome"), rows))
     if crossed:
         agreed = sum(result.agreed for result in report.claims)
-        show(f"cvc5 agrees with Z3 on {agreed} questions that have no model")
+        show(f"cvc5 agrees with Z3 on {agreed} questions that have no model, counted for each model")
     assumptions = sorted({name for result in report.claims for name in result.assumptions})
     show(f"Assumed: {', '.join(assumptions) or 'nothing'}", f"Verdict: {report.verdict}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from hitproof.spec.errors import InternalError
 from hitproof.spec.leasing import COMPARED, Leasing
@@ -36,7 +36,7 @@ class Lease:
         self._fence: Fence | None = None
 
     @classmethod
-    def take(cls, segments: Iterable[Any], leasing: Leasing) -> Lease:
+    def take(cls, segments: Iterable[Any], leasing: Leasing) -> Self:
         """Carry out the steps of the phase `take`; all segments are pinned or none.
 
         Args:

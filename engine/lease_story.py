@@ -105,6 +105,26 @@ class LeaseStory:
         """
         return self._told(lease).changed(self._groups)
 
+    def states(self) -> dict[str, dict[str, bool | None]]:
+        """What each lease has come to so far, by its name."""
+        return {
+            name: {
+                "checked": told.checked,
+                "confirmed": told.confirmed,
+                "reading": told.device.going,
+                "released": told.lease.released,
+            }
+            for name, told in self._leases.items()
+        }
+
+    def noted(self, lease: str) -> Mapping[str, Any]:
+        """The segments of a lease as they were when they were noted, by id.
+
+        Raises:
+            SchemaError: The lease was not taken.
+        """
+        return self._told(lease).noted
+
     def violated(self) -> set[str]:
         """Ids of invariants over leases that surely fail for a confirmed one that is still needed."""
         return {name for told in self._leases.values() for name in self._violated(told)}

@@ -17,7 +17,15 @@ from hitproof.spec.rulebook import Disposition
 if TYPE_CHECKING:
     from hitproof.engine.outcome import Judge, Outcome
 
-__all__ = ["deciding_rules", "dispose", "environment", "explain_failures", "first_failing", "raise_flags"]
+__all__ = [
+    "deciding_rules",
+    "dispose",
+    "environment",
+    "environment_of",
+    "explain_failures",
+    "first_failing",
+    "raise_flags",
+]
 
 
 def environment(
@@ -55,7 +63,7 @@ def explain_failures(
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(judge, state, first, group, place)
+            env = environment_of(judge, state, first, group, place)
             for bit, check in enumerate(group.bound.checks):
                 rule = f"{group.bound.id}/{check.id}"
                 if mask & (1 << bit) and rule not in failed:
@@ -85,7 +93,7 @@ def deciding_rules(judge: Judge, state: Resolved, outcome: Outcome) -> Iterator[
         for place, mask in enumerate(masks):
             if not mask:
                 continue
-            env = _environment_of(judge, state, outcome, group, place)
+            env = environment_of(judge, state, outcome, group, place)
             for role, peer in _peers_as_found(judge, state, outcome, group, place):
                 env.update(peer.as_dict(f"{role}."))
             if env["self.form"] == "discarded":
@@ -137,11 +145,11 @@ def _needed(judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGrou
     _, _, a, b, _ = outcome.used[group.index][place]
     env: dict[str, Value] = {"length": outcome.length, "share.first": a, "share.to": b}
     if not reads(needed) <= set(env):
-        env = _environment_of(judge, state, outcome, group, place)
+        env = environment_of(judge, state, outcome, group, place)
     return interpret(needed, env) is not False
 
 
-def _environment_of(
+def environment_of(
     judge: Judge, state: Resolved, outcome: Outcome, group: CompiledGroup, place: int
 ) -> dict[str, Value]:
     """The facts as they were when the piece was first judged: its own before repair, its peers' after theirs."""

@@ -18,6 +18,7 @@ from hitproof.engine.policy import PolicyEngine
 from hitproof.engine.reasons import deciding_rules
 from hitproof.engine.recovery import Recovered, Recovery
 from hitproof.engine.recovery.story import Story, recovered_differences
+from hitproof.engine.seeing import rules_seen
 from hitproof.engine.state import FAR, Resolved
 from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.scenarios import scenario_profile
@@ -27,6 +28,7 @@ from hitproof.spec.decision import Decision
 from hitproof.spec.errors import ReferenceNameError
 from hitproof.spec.facts import admit
 from hitproof.spec.scenario import Event, Fault, LeaseEvent, Scenario, ScenarioResult, SegmentDecl
+from hitproof.spec.seen import RuleSeen
 
 __all__ = ["EngineReplayer", "ScenarioRun", "reversed_options", "run_scenario"]
 
@@ -340,6 +342,11 @@ class EngineReplayer:
     def replay(self, rulebook: Any, scenario: Scenario) -> ScenarioResult:
         """Run one scenario under a resolved rulebook."""
         return run_scenario(bind_rulebook(rulebook, scenario_profile(scenario)), scenario)
+
+    def seen(self, rulebook: Any, scenario: Scenario, rule: str) -> list[RuleSeen]:
+        """What a scenario shows of the rule that is to blame, and of the rules that it says fail."""
+        bound = bind_rulebook(rulebook, scenario_profile(scenario))
+        return rules_seen(lambda story: ScenarioRun(bound, story), scenario, rule)
 
 
 def reversed_options(engine: Engine) -> Engine:

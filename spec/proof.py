@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from hitproof.spec.scenario import Scenario
+from hitproof.spec.seen import RuleSeen
 
 __all__ = [
     "AXIOMS_DIGEST",
@@ -63,6 +64,9 @@ class Counterexample(_Model):
         place: `file:line:column` of that rule.
         scenario: A scenario that the engine replays; it passes exactly when the failure is real.
         replayed: True where the engine was seen to do what the scenario says.
+        differences: What the engine did otherwise, where it ran the scenario: one of the two readings of the rules is
+            wrong then, the verifier's or the engine's.
+        seen: The rules concerned, each part of their conditions with the values that the engine saw.
     """
 
     sentence: str
@@ -70,6 +74,8 @@ class Counterexample(_Model):
     place: str
     scenario: Scenario | None
     replayed: bool
+    differences: list[str] = []
+    seen: list[RuleSeen] = []
 
 
 class ClaimResult(_Model):
@@ -83,6 +89,8 @@ class ClaimResult(_Model):
         shared: Those of them that were proved once for several groups or models, and not for this one.
         witness: A state that the claim's premise allows: without one, nothing would have been said.
         detail: Why a verdict is unknown, or what a proof covered.
+        counterexample: The first that was found, one that the engine replayed before others.
+        more: Others that it replayed, each of another rule or with another reason, where they were asked for.
     """
 
     id: str
@@ -98,6 +106,7 @@ class ClaimResult(_Model):
     witness: str | None = None
     detail: str = ""
     counterexample: Counterexample | None = None
+    more: list[Counterexample] = []
 
 
 class MutantResult(_Model):

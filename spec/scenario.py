@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hitproof.spec.decision import Decision, Execution, Verdict
 from hitproof.spec.profile import Profile
+from hitproof.spec.seen import FactValue, RuleSeen
 
 __all__ = [
     "Event",
@@ -24,9 +25,6 @@ __all__ = [
     "ScenarioResult",
     "SegmentDecl",
 ]
-
-FactValue = bool | int | float | str | list[int] | None
-"""A fact as it stands in a file: a list of integers is a set of tokens; `unknown` or nothing is unknown."""
 
 
 class _Model(BaseModel):
@@ -126,7 +124,7 @@ class Expectation(_Model):
     """What must come out; keys that are left out are not compared.
 
     `accepted` asks whether every group accepts at exactly `at`, without repair; `ready` names groups, optional ones
-    too, whose segments pass every check there, and `unready` groups of which some check fails. `unwanted` names options,
+    too, whose segments pass every check there, and `unready` groups of which some check fails. `unwanted` has options,
     `group/option`, that mend nothing there or do not apply. `option` names a recovery option that applies at `at`, and
     `fails_after` the checks of its group that do not hold once it has run, and `leaves` facts of its segment then.
     `competing` names the repairs that a plan of one step runs with the options in file order and in reverse. `cheaper`
@@ -210,4 +208,8 @@ class Replayer(Protocol):
 
     def replay(self, rulebook: object, scenario: Scenario) -> ScenarioResult:
         """Run one scenario under a resolved rulebook."""
+        ...
+
+    def seen(self, rulebook: object, scenario: Scenario, rule: str) -> list[RuleSeen]:
+        """What a scenario shows of the rule that is to blame, and of the rules that it says fail."""
         ...

@@ -8,9 +8,12 @@ from typing import Literal
 
 from hitproof.spec.facts import Value
 
-__all__ = ["EventTaken", "FaultDone", "LeaseTaken", "Restored", "Seen", "StepTaken"]
+__all__ = ["Call", "EventTaken", "Facts", "FaultDone", "LeaseTaken", "Restored", "Seen", "StepTaken"]
 
-Known = Mapping[str, Value]
+Facts = Mapping[str, Value]
+
+Call = Literal["take", "confirm", "use", "complete", "release"]
+"""What a lease is asked to do, and what the device does by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,8 @@ class Seen:
 
     number: int
     group: str
-    before: Known
-    after: Known
+    before: Facts
+    after: Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,10 @@ class EventTaken:
     segment: Seen
     event: str
     happened: bool
-    arguments: Known
-    runtime: Known
-    kernel: Known
-    donor: Known | None
+    arguments: Facts
+    runtime: Facts
+    kernel: Facts
+    donor: Facts | None
     sole: bool
     locked: bool
 
@@ -76,9 +79,9 @@ class LeaseTaken:
     """
 
     lease: int
-    does: Literal["take", "confirm", "use", "complete", "release"]
+    does: Call
     segments: tuple[Seen, ...]
-    noted: tuple[Known, ...]
+    noted: tuple[Facts, ...]
     done: int = -1
     answer: bool | None = None
     reading: bool | None = None

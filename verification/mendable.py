@@ -69,7 +69,7 @@ def mendable_is_mended(run: Run) -> None:
 
 
 def _as_told(model: GroupModel, truth: Truth) -> list[Any]:
-    """No more rows are there than the facts say, and bytes that nobody has touched have the fingerprint that they had."""
+    """No more rows are there than the facts say; bytes that nobody has touched have the fingerprint that they had."""
     start, end = model.own("start"), model.own("end")
     return [
         truth["intact"] == (truth["fingerprint"] == truth["written"]),

@@ -10,6 +10,7 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.errors import HitproofError
 from hitproof.spec.proof import Counterexample
 from hitproof.spec.scenario import Replayer, Scenario
+from hitproof.spec.seen import RuleSeen
 from hitproof.verification.cut import Cut
 from hitproof.verification.parts import Part, whole_part
 from hitproof.verification.solve import Answer, Asker
@@ -167,18 +168,26 @@ class Run:
 
     def fail(self, sentence: str, rule: str, place: object, scenario: Scenario | None) -> None:
         """Record a failure, after replaying it; one that does not replay leaves the claim unknown."""
-        replayed, why = False, "no engine was given to replay it"
+        replayed, differences, seen = False, list[str](), list[RuleSeen]()
+        why = "no engine was given to replay it" if self.replayer is None else "it has no story to replay"
         if self.replayer is not None and scenario is not None:
             try:
                 result = self.replayer.replay(self.whole.rulebook, scenario)
-                replayed, why = result.passed, "; ".join(result.differences)
+                replayed, differences, why = result.passed, result.differences, "; ".join(result.differences)
+                seen = self.replayer.seen(self.whole.rulebook, scenario, rule) if replayed else []
             except HitproofError as error:
                 why = str(error)
         if not replayed:
             self.gaps.append(f"{rule}: a counterexample did not replay ({why})")
         if self.counterexample is None or (replayed and not self.counterexample.replayed):
             self.counterexample = Counterexample(
-                sentence=sentence, rule=rule, place=str(place), scenario=scenario, replayed=replayed
+                sentence=sentence,
+                rule=rule,
+                place=str(place),
+                scenario=scenario,
+                replayed=replayed,
+                differences=differences,
+                seen=seen,
             )
 
     def outcome(self, seconds: float) -> Outcome:

@@ -8,8 +8,9 @@ from typing import Any
 
 import z3
 
-from hitproof.spec.bound import BoundGroup, BoundRulebook
+from hitproof.spec.bound import BoundGroup
 from hitproof.spec.condition import Node
+from hitproof.spec.leasing import Leasing
 from hitproof.verification.bystanders import Bystanders
 from hitproof.verification.encode import Z3Facts
 from hitproof.verification.holder import Holder, Move, Program, State
@@ -51,25 +52,24 @@ class Trace:
     length: int
 
 
-def shortest(run: Run, group: BoundGroup, declared: Sequence[tuple[str, Node]], deepest: int = DEEPEST) -> Trace | None:
+def shortest(
+    run: Run, group: BoundGroup, leasing: Leasing, declared: Sequence[tuple[str, Node]], deepest: int
+) -> Trace | None:
     """The shortest story at whose end a goal fails; None where there is none, or the solver gave up.
 
     The holder calls as a manager does: each phase is one step, up to where a release must wait. At its check the
     segment passes every check of its group, or rests below the device, as the source of a copy.
     """
-    return _Search(run.whole, group, declared, run).found(deepest)
+    return _Search(run, group, leasing, declared).found(deepest)
 
 
 class _Search:
     """States side by side, each with one step that leads to the next."""
 
-    def __init__(self, bound: BoundRulebook, group: BoundGroup, declared: Sequence[tuple[str, Node]], run: Run) -> None:
+    def __init__(self, run: Run, group: BoundGroup, leasing: Leasing, declared: Sequence[tuple[str, Node]]) -> None:
         self.run, self.declared = run, declared
-        self.world = World(bound)
+        self.world = World(run.whole)
         self.model = self.world.group(group.id)
-        leasing = bound.rulebook.leasing
-        if leasing is None:
-            raise ValueError("there are no leases")
         self.program = Program(self.model, leasing, has_bytes=bool(group.constants.get("has_bytes")))
         self.others = Bystanders(self.program)
         self.solver = run.asker.solver(self.world.ctx)

@@ -8,7 +8,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.scenario import Expectation, FactValue
-from hitproof.verification.axioms.blocks import UNOWNED
+from hitproof.verification.axioms.blocks import owns
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
 from hitproof.verification.axioms.held import held_parts, serve_parts
 from hitproof.verification.axioms.possible import BESIDE_READERS, SOLE_OWNERS, possible
@@ -119,21 +119,19 @@ def events_tell(run: Run) -> None:
     world = World(run.bound)
     model = world.group(run.group.id)
     truth = Truth.fresh(world.ctx, f"{run.group.id}.self.")
-    events = [
-        _Event.of(run, model, step, truth) for step in steps(model) if step.transition.id in KNOWN_EVENTS
-    ]
+    events = [_Event.of(run, model, step, truth) for step in steps(model) if step.transition.id in KNOWN_EVENTS]
     run.count += len(events)
     base = [clause for _, clause in truthful(model, model.own, truth)]
-    base += [clause for _, clause in told(model, model.own, truth)]
     base += [world.shared(f"runtime.{name}").known for name in world.bound.rulebook.runtime]
     base += [model.kernel(name).known for name in world.bound.rulebook.kernel]
     base += [*_far_from_their_ends(model), *world.domains()]
-    questions = [question for event in events for question in event.questions(model)]
+    tells = all_of([clause for _, clause in told(model, model.own, truth)], model.true)
+    questions = [question for event in events for question in event.questions(model, tells)]
     found = run.must_none(world.ctx, base, [(label, formula) for label, formula, _ in questions])
     if found is not None:
         event = next(event for label, _, event in questions if label == found[0])
         _report(run, model, event, found[0], found[1].model)
-    elif run.must(world.ctx, [*base, model.own("pins").value == 0], "a segment that tells all") is not None:
+    elif run.must(world.ctx, [*base, tells, model.own("pins").value == 0], "a segment that tells all") is not None:
         run.witness = f"a segment of {run.group.id} can tell all"
 
 
@@ -175,20 +173,21 @@ class _Event:
         can = all_of([*here, possible(model, step, model.own)], true)
         return cls(step, can, all_of(premise, true), [*told(model, step.post, after), *more])
 
-    def questions(self, model: GroupModel) -> list[tuple[str, Any, _Event]]:
+    def questions(self, model: GroupModel, tells: Any) -> list[tuple[str, Any, _Event]]:
         step, true = self.step, model.true
         name = f"{step.transition.id} from {step.source}"
         kept = all_of([clause for _, clause in self.clauses], true)
         given = [step.event(fact).known for fact in step.transition.takes]
         fires = all_of([step.guard, *given], true)
-        owned = step.source not in UNOWNED and bool(model.group.constants.get("has_bytes"))
         alone, asks = step.transition.id in SOLE_OWNERS, step.transition.owner == "sole"
+        beside = all_of([self.can, owns(model, model.own), model.own("address").known], true)
+        owned = bool(model.group.constants.get("has_bytes"))
         return [
-            (f"{name} {BESIDE_OWNER}", self.can if owned and alone and not asks else model.false, self),
-            (f"{name} {NOT_BESIDE_OWNER}", self.can if owned and asks and not alone else model.false, self),
-            (f"{name} does not happen though it can", all_of([self.can, negated(step.guard)], true), self),
+            (f"{name} {BESIDE_OWNER}", beside if owned and alone and not asks else model.false, self),
+            (f"{name} {NOT_BESIDE_OWNER}", beside if owned and asks and not alone else model.false, self),
+            (f"{name} does not happen though it can", all_of([tells, self.can, negated(step.guard)], true), self),
             (f"{name} happens though it cannot", all_of([fires, negated(self.can)], true), self),
-            (f"{name} leaves what cannot be told", all_of([fires, self.carried, negated(kept)], true), self),
+            (f"{name} leaves what cannot be told", all_of([tells, fires, self.carried, negated(kept)], true), self),
         ]
 
 
@@ -228,5 +227,3 @@ def _report(run: Run, model: GroupModel, event: _Event, label: str, found: Any) 
             fill=False,
         ),
     )
-
-

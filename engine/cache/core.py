@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any
 
@@ -12,7 +13,8 @@ from hitproof.engine.cache.points import At
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.decide import Engine
 from hitproof.engine.event import EventContext
-from hitproof.engine.observe.observed import ObservedTable
+from hitproof.engine.lease import Lease
+from hitproof.engine.observe.observed import Fires, ObservedTable
 from hitproof.engine.observe.observer import Observer
 from hitproof.engine.table import TransitionTable
 from hitproof.spec.bound import BoundGroup
@@ -68,7 +70,8 @@ class Core:
         self.leasing: Leasing = bound.rulebook.leasing
         self.runtime, self.kernels = runtime, dict(kernels)
         self.clock, self.at, self.observer = clock, at, observer
-        self.lock = RLock()
+        self.lock: AbstractContextManager[bool] = RLock()
+        self.take_lease: Callable[[Iterable[Any], Leasing], Lease] = Lease.take
         self.groups = {group.id: group for group in bound.groups}
         self.index = Index(bound, unit)
         enums = bound.rulebook.enums
@@ -81,7 +84,7 @@ class Core:
         self._spare: dict[str, list[Slot]] = {group.id: [] for group in bound.groups}
         table = TransitionTable(bound)
         self._possible = frozenset(table.rows)
-        self._table = ObservedTable(table, observer)
+        self.table: Fires = ObservedTable(table, observer)
         self._rules: dict[tuple[str, str], Transition] = {}
         for group in bound.groups:
             for rule in group.transitions:
@@ -180,7 +183,7 @@ class Core:
         context = EventContext(
             self.runtime, self.kernels[slot.group.id], arguments, None if donor is None else donor.facts, sole
         )
-        if not self._table.fire(slot.facts, trigger, context):
+        if not self.table.fire(slot.facts, trigger, context):
             return False
         rule = self._rules[slot.group.id, trigger]
         if rule.key == "clear":

@@ -19,22 +19,22 @@ __all__ = ["Answer", "Guarded", "Held", "Hold"]
 class Guarded:
     """A lease whose every step is taken under the manager's lock; `Recovery` takes it for a lease."""
 
-    __slots__ = ("_core", "_lease")
+    __slots__ = ("_core", "lease")
 
     def __init__(self, core: Core, slots: Iterable[Slot]) -> None:
         self._core = core
         with core.lock:
-            self._lease = Lease.take((slot.facts for slot in slots), core.leasing)
+            self.lease: Lease = core.take_lease((slot.facts for slot in slots), core.leasing)
 
     def confirm(self) -> bool:
         """Whether everything is still as it was noted."""
         with self._core.lock:
-            return self._lease.confirm()
+            return self.lease.confirm()
 
     def begin_release(self, fence: Fence | None = None) -> bool:
         """Release, up to a step that must wait."""
         with self._core.lock:
-            return self._lease.begin_release(fence)
+            return self.lease.begin_release(fence)
 
     def release(self) -> None:
         """Release, where the device reads nothing."""
@@ -43,7 +43,7 @@ class Guarded:
     def check_integrity(self) -> None:
         """Every pin of the lease is there."""
         with self._core.lock:
-            self._lease.check_integrity()
+            self.lease.check_integrity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,11 @@ class Hold:
     def reads(self) -> Iterator[Held]:
         """All segments with bytes that it reads."""
         return (held for table in self._tables.values() for held in table)
+
+    @property
+    def lease(self) -> Lease:
+        """What stands behind it."""
+        return self._lease.lease
 
     @property
     def open(self) -> bool:

@@ -16,7 +16,11 @@ from hitproof.engine.soak.prompts import UNIT, Asked
 from hitproof.engine.soak.stage import Stage
 from hitproof.engine.soak.world import Prefix
 
-__all__ = ["Launch", "Requester"]
+__all__ = ["Launch", "Requester", "UNSEEN_KINDS"]
+
+UNSEEN_KINDS = frozenset({"bit_flip", "swapped_blocks", "wrong_generation", "wrong_object"})
+"""Kinds that change bytes on the device behind everybody's back; whoever does not measure at a use cannot see them."""
+
 
 _LATE = 0.3
 _KEPT = 256
@@ -189,10 +193,16 @@ class Requester:
         stage = self._stage
         for one in wrong:
             slots = [piece.slot for piece in hold.tables.get(one.group, ())]
-            spoiled = stage.ledger.of((one.group, block) for block in one.blocks)
-            faults = [*spoiled, *stage.injector.done_to(slots)]
+            odd = any(stage.memory.oddity(one.group, block) for block in one.blocks[:1])
+            spoiled = [
+                fault
+                for fault in stage.ledger.of((one.group, block) for block in one.blocks)
+                if odd or fault.kind != "odd_address"
+            ]
+            told = stage.injector.done_to(slots)
+            faults = spoiled or [fault for fault in told if not fault.caught] or told
             stage.ledger.use(faults)
-            if not faults:
+            if not any(fault.kind in UNSEEN_KINDS for fault in faults):
                 stage.count("wrong without a fault")
 
     def _refuse(self, hold: Hold) -> None:

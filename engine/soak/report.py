@@ -58,7 +58,7 @@ class SoakReport:
         lost: Of these, those that were gone or other bytes without a fault.
         wrong_uses: Uses that read wrong bytes.
         missing_uses: Uses that found no rows where some are read.
-        unexplained: Groups in which rows were wrong and no fault had hit them.
+        unexplained: Groups in which rows were wrong and no fault had hit them that the mode cannot see.
         verdicts: Answers.
         waits: Why requests were deferred or refused, and why writers had no room.
         faults: By kind.

@@ -1,4 +1,4 @@
-"""A whole run under the scheduler: one seed gives one sequence of steps, and a failure its shortest prefix."""
+"""A whole run under the scheduler: one seed gives one sequence of steps, from the first life to the end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from hitproof.engine.soak.killed import Killed
 from hitproof.engine.soak.scheduler import Failure, Scheduler, Turns, failure_of
 from hitproof.spec.errors import StoreError
 
-__all__ = ["Machine", "Player", "SetUp", "Simulated", "Surroundings", "shortest", "simulate"]
+__all__ = ["AUDITED", "Machine", "Player", "SetUp", "Simulated", "Surroundings", "simulate"]
 
 AUDITED = 1000
 """Steps from one audit to the next."""
-BUDGET = 2_000_000
-"""Steps that a search for the shortest prefix may take in all."""
 _LIFE = (6, 14)
 """Least and greatest power of two of the steps of a life, so that there are short ones and long ones."""
 _DISK_LIFE = (0, 9)
@@ -139,45 +137,6 @@ def simulate(
     """
     with _scratch() as work:
         return _Run(set_up, seed, steps, rates, Journal(sink), work, every, closely).play()
-
-
-def shortest(
-    set_up: SetUp,
-    found: Simulated,
-    *,
-    rates: Mapping[str, float] = DISK_RATES,
-    every: int = AUDITED,
-    budget: int = BUDGET,
-) -> Simulated:
-    """The shortest prefix of a failed run that is found to fail too; `simulate` with its steps plays it again.
-
-    What an actor or an audit found is played once more, with an audit after each step since the last one that found
-    nothing. Then shorter and shorter prefixes are tried, in strides that double, and the last stride is halved until a
-    prefix fails and the one with a step less does not. A much shorter prefix may fail as well without being met.
-
-    Args:
-        set_up: Builds the machine.
-        found: A run that failed.
-        rates: As they were.
-        every: As it was.
-        budget: Steps after which the search ends with what it has.
-    """
-    if found.failure is None:
-        return found
-    best, bad = found, found.failure.step
-    if found.failure.whose != "finish":
-        best = simulate(set_up, found.seed, bad, rates=rates, every=every, closely=found.audited + 1)
-        bad = bad if best.failure is None else best.failure.step
-    good, stride, spent = 0, 1, bad
-    while bad - good > 1 and spent < budget:
-        middle = bad - stride if good == 0 and bad > stride else (good + bad) // 2
-        tried = simulate(set_up, found.seed, middle, rates=rates, every=every)
-        spent += middle
-        if tried.failure is None:
-            good = middle
-        else:
-            best, bad, stride = tried, min(middle, tried.failure.step), 2 * stride
-    return best
 
 
 class _Run:

@@ -13,13 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitproof.cli.formats import Case, Check, Document, found_at, verified
+from hitproof.cli.formats import Case, Check, Document, found_at, mutated, verified
+from hitproof.cli.formats.compared import compared
 from hitproof.cli.formats.document import MAX_FINDINGS, few, one_line
 from hitproof.cli.formats.github import github_annotations
 from hitproof.cli.formats.junit import junit_xml
 from hitproof.cli.formats.markdown import markdown_summary
 from hitproof.cli.formats.sarif import sarif_log
+from hitproof.spec.mutation import EditFate, MutationReport
 from hitproof.spec.proof import ClaimResult, Counterexample, MutantResult, VerifyReport
+from hitproof.verification.diff.report import Difference, DiffReport
 
 PROFILES = ("gemma-3-27b", "gpt-oss-20b")
 
@@ -236,6 +239,68 @@ class TestMarkdown:
         text = markdown_summary(replace(DOCUMENT, findings=many))
         assert 100 == text.count("**error**")
         assert "- and 50 more" in text
+
+
+class TestMutation:
+    """Edits of a rulebook."""
+
+    def test_survivors_stand_where_they_were_made(self) -> None:
+        """One that nobody noticed is an error, one that was left undecided a warning; the others are good tests."""
+        edits = [
+            EditFate(
+                id=f"tail/covers {number}",
+                section="checks",
+                rule="tail/covers",
+                what="drop",
+                change="drops a part",
+                place=f"book/tail.yaml:{number}:5",
+                fate=fate,  # type: ignore[arg-type]
+                detail=detail,
+            )
+            for number, fate, detail in (
+                (1, "killed", "it starts late"),
+                (2, "redundant", ""),
+                (3, "survived", ""),
+                (4, "survived", "no time"),
+            )
+        ]
+        document = mutated(MutationReport(rulebook="book", digest="d" * 64, edits=edits))
+        assert [("error", 3), ("warning", 4)] == [(one.level, one.line) for one in document.findings]
+        assert [[], [], ["failure"], ["error"]] == [[part.tag for part in case] for case in cases_of(document)]
+        assert "| checks | 0 | 1 | 1 | 0 | 2 |" in markdown_summary(document).splitlines()
+        assert 2 == len(run_of(document)["results"])
+
+
+class TestDiff:
+    """Rulebooks compared."""
+
+    def test_what_is_looser_is_a_finding(self) -> None:
+        """Looser and incomparable fail, undecided is unknown, stricter is good; all are told of the newer file."""
+        relations = ("looser", "incomparable", "undecided", "stricter")
+        differences = [
+            Difference(what="group", profiles=list(PROFILES), subject=name, relation=name, sentence="it differs")
+            for name in relations
+        ]
+        report = DiffReport(
+            old="a" * 64,
+            new="b" * 64,
+            profiles=list(PROFILES),
+            relation="incomparable",
+            differences=differences,
+            prices=["costs"],
+        )
+        document = compared(report, "book", "new/rulebook.yaml")
+        assert ["error", "error", "warning"] == [one.level for one in document.findings]
+        assert {"new/rulebook.yaml"} == {one.file for one in document.findings}
+        tags = [[part.tag for part in case] for case in cases_of(document)]
+        assert [["failure"], ["failure"], ["error"], []] == tags
+        assert 3 == len({one["partialFingerprints"]["hitproofFinding/v1"] for one in run_of(document)["results"]})
+
+    def test_equal_rulebooks_have_one_good_case(self) -> None:
+        """A report of tests without a test would be taken for one that went missing."""
+        report = DiffReport(old="a", new="a", profiles=list(PROFILES), relation="equal", differences=[], prices=[])
+        (case,) = cases_of(compared(report, "book", "new/rulebook.yaml"))
+        assert [] == list(case)
 
 
 HOSTILE = st.text(

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from hitproof.cli.failure import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_GOOD
-from hitproof.engine.soak import simulate, switched
+from hitproof.engine.soak import prefix, simulate, switched
 from hitproof.engine.soak.ledger import KINDS
 from hitproof.engine.soak.scheduler import Failure
 from hitproof.engine.soak.simulate import Simulated
@@ -56,7 +56,7 @@ def test_a_simulation_that_fails_tells_how_it_is_played_again(monkeypatch: pytes
     """The steps are those of the failure, one more than were ended; what was chosen is repeated."""
     failed = Simulated(7, 41, "ab", Failure(42, "request-1", "WrongBytes: one row"), 0, 0, last=("41 request-1 @use",))
     monkeypatch.setattr(simulate, "simulate", lambda *_, **__: failed)
-    monkeypatch.setattr(simulate, "shortest", lambda _, found, **__: found)
+    monkeypatch.setattr(prefix, "shortest", lambda _, found, **__: found)
     done = run("soak", "--simulate", "--seed", "7", "--model", "gemma-3-27b", "--fault", "bit_flip")
     assert done.code == EXIT_FAILED
     assert "FAILED at step 42, request-1: WrongBytes: one row" in done.out

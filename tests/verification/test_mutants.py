@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,23 @@ from hitproof.rules.resolve import resolve
 from hitproof.rules.scenarios import dump_scenario, load_scenario
 from hitproof.rules.source import RuleSource
 from hitproof.spec.profile import Profile
-from hitproof.spec.proof import CLAIMS
+from hitproof.spec.proof import CLAIMS, MutantResult
 from hitproof.verification import MUTANTS, Mutant, run_mutant
+
+
+@pytest.fixture(scope="module")
+def asked(
+    source: RuleSource, profiles: dict[str, Profile], replayer: EngineReplayer
+) -> Callable[[Mutant], MutantResult]:
+    """Each mutant's result, worked out once."""
+    results: dict[str, MutantResult] = {}
+
+    def ask(mutant: Mutant) -> MutantResult:
+        if mutant.id not in results:
+            results[mutant.id] = run_mutant(mutant, source, profiles[mutant.profile], replayer)
+        return results[mutant.id]
+
+    return ask
 
 
 class TestMutants:
@@ -27,12 +43,12 @@ class TestMutants:
         self,
         mutant: Mutant,
         source: RuleSource,
-        profiles: dict[str, Profile],
+        asked: Callable[[Mutant], MutantResult],
         replayer: EngineReplayer,
         tmp_path: Path,
     ) -> None:
         """The claim falls; file and line are told; the counterexample survives a round through a file and replays."""
-        result = run_mutant(mutant, source, profiles[mutant.profile], replayer)
+        result = asked(mutant)
         assert result.killed, result.result.detail
         found = result.result.counterexample
         assert found is not None
@@ -51,10 +67,14 @@ class TestMutants:
 
     @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
     def test_the_sound_rulebook_does_not_do_what_the_mutant_does(
-        self, mutant: Mutant, source: RuleSource, profiles: dict[str, Profile], replayer: EngineReplayer
+        self,
+        mutant: Mutant,
+        source: RuleSource,
+        asked: Callable[[Mutant], MutantResult],
+        replayer: EngineReplayer,
     ) -> None:
         """The same story ends otherwise under the rules as they are."""
-        result = run_mutant(mutant, source, profiles[mutant.profile], replayer)
+        result = asked(mutant)
         found = result.result.counterexample
         assert found is not None
         assert found.scenario is not None

@@ -42,7 +42,12 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
         (
             "media",
             z3.Or(
-                same("media", request("request.media"))[1],
+                # The same pictures at other places are another content.
+                z3.And(
+                    same("media", request("request.media"))[1],
+                    media_from.known,
+                    truth["media_from"] == media_from.value,
+                ),
                 z3.And(media_from.known, ahead <= media_from.value, ahead <= truth["media_from"]),
             ),
         ),
@@ -72,6 +77,8 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
             parts.append(same("compressor_version", request("request.compressor_version")))
         case "demoted_prefix":
             parts.append(("manifest_digest", truth["manifest_digest"] == truth["members_digest"]))
+            nowhere = world.enums.member(group.facts["tier"].type, "nowhere")
+            parts.append(("tier", model.own("tier").value != nowhere))
         case "window_boundary":
             parts += [
                 same("version", request("request.window_version")),

@@ -33,6 +33,9 @@ MEASURES = ("commit", "roll_window", "measure", "promote_end")
 """Events after which the fingerprint of the bytes is known, since whoever acts has read or written them all."""
 
 
+KEEPS_THE_EPOCH = ("append", "commit", "measure")
+"""Events that change nothing that somebody may have read."""
+
 STAYS_FILED = (
     *("append", "demote_begin", "demote_end", "demote_failed", "spill", "promote_begin", "promote_end"),
     *("promote_failed", "measure", "remap_rows", "defragment", "share"),
@@ -74,6 +77,9 @@ def told(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]:
     exact = enums.member(facts["exactness"].type, "exact")
     say("tier", at("pending", "home"), equal(tier, device))
     say("bound_for", at("pending", "home"), equal(own("bound_for").value, device))
+    away = z3.And(tier == device, own("bound_for").value != device)
+    back = z3.And(tier != device, own("bound_for").value == device)
+    say("bound_for", at("moving"), z3.Or(away, back))
     say("origin_address", at("moving", "demoted"), own("origin_address").known)
     say("exactness", z3.Or(pending, z3.And(alive, truth["exact"])), own("exactness").value == exact)
     say("written_generation", z3.Or(pending, z3.And(alive, truth["mine"])), same("written_generation", "generation"))
@@ -91,11 +97,13 @@ def told_by(model: GroupModel, step: Step) -> tuple[list[Any], list[tuple[str, A
     more: list[tuple[str, Any]] = []
     if name in MEASURES and model.group.constants.get("has_bytes"):
         more.append(("measured", step.post("measured").known))
+    before, after = model.own("epoch").value, step.post("epoch").value
+    more.append(("epoch", after == before if name in KEEPS_THE_EPOCH else after > before))
     if name == "commit":
         more.append(("published", step.post("published").value))
     elif name in STAYS_FILED:
-        before = model.own if step.donor is None else step.donor
-        more.append(("published", implies(before("published").value, step.post("published").value)))
+        filed = model.own if step.donor is None else step.donor
+        more.append(("published", implies(filed("published").value, step.post("published").value)))
     return given, more
 
 

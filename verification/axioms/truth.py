@@ -131,7 +131,9 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
             z3.Implies(fact("mapped_generation") == fact("generation"), truth["mapped"]),
         )
         say("no_future_mapping", always, ("mapped_generation",), fact("mapped_generation") <= fact("generation"))
-        say("sealed", alive, ("sealed",), z3.Implies(fact("sealed"), truth["closed"]))
+        # Whoever holds a pending segment is about to write it.
+        begun = z3.Or(alive, form == model.world.enums.member(facts["form"].type, "pending"))
+        say("sealed", begun, ("sealed",), z3.Implies(fact("sealed"), truth["closed"]))
         say("recorded", alive, ("recorded",), fact("recorded") == truth["written"])
         say("measured", alive, ("measured",), fact("measured") == truth["fingerprint"])
         say("bytes", alive, ("bytes",), truth["bytes"] == fact("bytes"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node, bind
+from hitproof.spec.leasing import Leasing
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.bystanders import Bystanders
 from hitproof.verification.decode import decode_scenario, small
@@ -19,7 +20,7 @@ from hitproof.verification.run import Claim, Run
 from hitproof.verification.spacer import Candidate, search
 from hitproof.verification.template import Clause, goals, template
 from hitproof.verification.terms import all_of, any_of, negated
-from hitproof.verification.traces import DEEPEST, SHORT, shortest
+from hitproof.verification.traces import DEEPEST, SHORT, Trace, shortest
 
 __all__ = ["CLAIM"]
 
@@ -45,10 +46,12 @@ def prove(run: Run) -> None:
     """What passes its checks is at rest; a lease on what is at rest holds it until the device has read it."""
     if CHECKS in run.part.about:
         _checked_is_at_rest(run, run.group)
-    elif run.bound.rulebook.leasing is None:
+        return
+    leasing = run.bound.rulebook.leasing
+    if leasing is None:
         run.gaps.append("the rulebook does not say how leases are taken")
     else:
-        _Lease(run, run.group).prove()
+        _Lease(run, run.group, leasing).prove()
 
 
 def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
@@ -96,13 +99,10 @@ class _Kept:
 class _Lease:
     """One group's form machine beside one holder of one of its segments."""
 
-    def __init__(self, run: Run, group: BoundGroup) -> None:
-        self.run, self.group = run, group
+    def __init__(self, run: Run, group: BoundGroup, leasing: Leasing) -> None:
+        self.run, self.group, self.leasing = run, group, leasing
         self.world = World(run.bound)
         self.model = GroupModel(self.world, group, prefix="s.")
-        leasing = run.bound.rulebook.leasing
-        if leasing is None:
-            raise ValueError("no leases")
         self.program = Program(self.model, leasing, has_bytes=bool(group.constants.get("has_bytes")))
         self.others = Bystanders(self.program)
         self.declared = declared(run.bound, group)
@@ -125,7 +125,11 @@ class _Lease:
 
     def _broken(self, moves: list[Move], more: Candidate | None) -> tuple[Move, str] | None:
         """The first step that breaks the template, the goals, or what was found beside them; and what it breaks."""
-        kept = {f"{self.group.object}: {move.label}": self._kept(move, more) for move in moves}
+        kept: dict[str, _Kept] = {}
+        for move in moves:
+            # Events of one name may leave from one form by several rules.
+            again = sum(other.label == move.label for other in moves[: len(kept)])
+            kept[f"{self.group.object}: {move.label}{f' ({again + 1})' if again else ''}"] = self._kept(move, more)
         base = [*self._domains(), *(formula for _, formula in self._invariant(self.before, more))]
         found = self.run.must_none(self.world.ctx, base, [(label, one.breaks) for label, one in kept.items()])
         if found is None:
@@ -137,15 +141,22 @@ class _Lease:
 
     def _fails(self, moves: list[Move], move: Move, why: str) -> None:
         """The template does not carry: a story is searched in which a goal fails, then what else holds of segments."""
-        trace = shortest(self.run, self.group, self.declared, SHORT)
+        if self.run.part.free:
+            # It is asked again with the group's own constants; a story is worth its search only there.
+            self.run.gaps.append(why)
+            return
+        trace = self._story(SHORT)
         if trace is None and self._holds_with_more(moves):
             return
-        trace = trace or shortest(self.run, self.group, self.declared, DEEPEST)
+        trace = trace or self._story(DEEPEST)
         if trace is None:
             self.run.gaps.append(f"{why}; no story of {DEEPEST} steps shows a failure, and no invariant was found")
             return
         sentence, scenario = tell(trace)
         self.run.fail(f"{self.group.id}: {sentence} ({why})", move.rule, move.where, scenario)
+
+    def _story(self, deepest: int) -> Trace | None:
+        return shortest(self.run, self.group, self.leasing, self.declared, deepest)
 
     def _holds_with_more(self, moves: list[Move]) -> bool:
         """Whether the template carries together with what Spacer finds; the beginning and every step are asked anew."""

@@ -9,8 +9,8 @@ import z3
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.condition import Literal
 from hitproof.spec.scenario import Expectation
-from hitproof.verification.axioms.repairs import SOURCES
 from hitproof.verification.axioms.held import HELD
+from hitproof.verification.axioms.repairs import SOURCES
 from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.mendable import mendable_is_mended
 from hitproof.verification.model import GroupModel, World
@@ -142,8 +142,8 @@ def _refusal_is_possible(run: Run, model: GroupModel) -> None:
 CLAIM = Claim(
     id="complete",
     sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources "
-    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice; what is there in "
-    "full and told is accepted, and an event happens where it can be carried out and leaves what can be told.",
+    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice; what is there "
+    "in full and told is accepted, and an event happens where it can be carried out and leaves what can be told.",
     method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass; "
     "validity of acceptance for states that are whole; inductive step an event over what facts tell",
     assumptions=("a request's claim to hold tokens and media is true",),

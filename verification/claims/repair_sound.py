@@ -98,7 +98,7 @@ class OptionStep:
         self.picked = all_of([applies, *self.promises, *others], model.true)
 
     def could(self) -> Any:
-        """Whatever its condition says: its sources are whole, its facts afterwards are truthful, and all checks hold."""
+        """Whatever its condition says: its sources are whole, facts are truthful after it, and all checks hold."""
         sources, after = self._repaired()
         parts = [sources, *self.promises, self.model.accepted(self.post)]
         parts += [clause for _, clause in truthful(self.model, self.post, after)]

@@ -91,12 +91,14 @@ class _Pair:
         ]
 
     def options_are_comparable(self) -> bool:
-        """Whether both have the same options, of equal prices and repairs, in one order."""
+        """Whether the options that both have are of equal prices and repairs."""
 
         def told(option: BoundOption) -> str:
-            return digest_of(option.id, option.level, option.repair, option.joint, option.cost, option.history)
+            return digest_of(option.level, option.repair, option.joint, option.cost, option.history)
 
-        return [told(o) for o in _options(self.mine)] == [told(o) for o in _options(self.theirs)]
+        mine, theirs = ({option.id: told(option) for option in _options(one)} for one in (self.mine, self.theirs))
+        unique = len(mine) == len(_options(self.mine)) and len(theirs) == len(_options(self.theirs))
+        return unique and all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
     def checks_differ(self) -> Iterator[Any]:
         """A check that one has and the other has not holds where all others do; of common ones each holds in both."""
@@ -105,13 +107,18 @@ class _Pair:
         identity = [self.model.identity() != self.twin.identity()]
         same = [mine[name] != theirs[name] for name in mine if name in theirs]
         only = [negated(term) for name, term in {**mine, **theirs}.items() if (name in mine) != (name in theirs)]
-        yield any_of([*identity, *same, *only], self.model.false)
+        differ = any_of([*identity, *same, *only], self.model.false)
+        yield all_of([*self.model.peers_accepted(), differ], self.model.true)
 
     def options_differ(self) -> Iterator[Any]:
-        """An option that is wanted by one alone, or that leaves facts of its own."""
-        base = [self.model.identity(), self.world.length > 0, self.model.needed()]
+        """An option that is wanted by one alone, which may have it alone, or that leaves facts of its own."""
+        base = [*self.model.peers_accepted(), self.model.identity(), self.world.length > 0, self.model.needed()]
         differ = []
-        for mine, theirs in zip(self.mine.options, self.theirs.options, strict=True):
+        named = {option.id: option for option in self.theirs.options}
+        differ += [self._wanted(self.model, one) for one in self.mine.options if one.id not in named]
+        differ += [self._wanted(self.twin, one) for name, one in named.items() if name not in self._ids()]
+        for mine in self.mine.options:
+            theirs = named.get(mine.id, mine)
             if digest_of(mine) == digest_of(theirs) and digest_of(self.mine.checks) == digest_of(self.theirs.checks):
                 continue
             wanted = self._wanted(self.model, mine)
@@ -120,8 +127,13 @@ class _Pair:
         if differ:
             yield all_of([*base, any_of(differ, self.model.false)], self.model.true)
         again, twin = self.mine.recompute, self.theirs.recompute
-        if again is not None and twin is not None and digest_of(again) != digest_of(twin):
+        if (again is None) != (twin is None):
+            yield self.model.true
+        elif again is not None and twin is not None and digest_of(again) != digest_of(twin):
             yield self.model.dual(again.when).T != self.twin.dual(twin.when).T
+
+    def _ids(self) -> set[str]:
+        return {option.id for option in self.mine.options}
 
     def _wanted(self, model: GroupModel, option: BoundOption) -> Any:
         failing = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
@@ -129,7 +141,6 @@ class _Pair:
 
     def _effects_differ(self, mine: BoundOption, theirs: BoundOption) -> Iterator[Any]:
         if digest_of(mine.effect.chooses) != digest_of(theirs.effect.chooses):
-            post, _ = self.model.after(mine)
             (_, one), (_, other) = self.model.after(mine), self.twin.after(theirs)
             yield all_of(one, self.model.true) != all_of(other, self.model.true)
         before, after = self.model.after(mine)[0], self.twin.after(theirs)[0]
@@ -174,7 +185,10 @@ class _Pair:
                 one, other = make_step(self.model, mine, source), make_step(self.twin, theirs, source)
                 happens = self._happens(one)
                 yield happens != self._happens(other)
-                differ = any_of(list(self._facts_differ(one.post, other.post, live[mine.target] | others[mine.target])), self.model.false)
+                differ = any_of(
+                    list(self._facts_differ(one.post, other.post, live[mine.target] | others[mine.target])),
+                    self.model.false,
+                )
                 yield all_of([happens, differ], self.model.true)
 
     def _happens(self, step: Step) -> Any:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Node, reads
+from hitproof.spec.rulebook import Transition
 
 __all__ = ["live_facts", "live_in_forms"]
 
-ALWAYS = frozenset({"form", "tier", "bound_for", "generation", "published", "pins", "epoch"})
+ALWAYS = frozenset({"form", "tier", "generation", "published", "pins", "epoch"})
 """Facts that count in every form."""
 
 BY_THE_ENGINE = frozenset(
     {
         *("address", "bytes", "end", "epoch", "filed", "form", "generation", "mapped_generation", "marks", "matched"),
-        *("measured", "offset", "pins", "published", "recorded", "sealed", "start", "stride", "tier", "bound_for"),
+        *("measured", "offset", "pins", "published", "recorded", "sealed", "start", "stride", "tier"),
         *("idle_us", "origin_address", "pool_epoch"),
     }
 )
@@ -23,14 +24,19 @@ BY_THE_ENGINE = frozenset(
 
 
 def live_facts(bound: BoundRulebook, group: BoundGroup) -> frozenset[str]:
-    """Facts of a group's segments that may change what is decided, planned or found."""
+    """Facts of a group's segments that may change what is decided, planned, found, or made of them by events."""
+    return _read(bound, group, group.transitions)
+
+
+def _read(bound: BoundRulebook, group: BoundGroup, events: Sequence[Transition]) -> frozenset[str]:
+    """Facts that decisions read, and these events."""
     found = set(BY_THE_ENGINE & set(group.facts))
     found.update(field for key in group.keys for field in (*key.fields, *key.begins.values()))
     nodes: list[Node | None] = [group.needed, group.raw_first, group.raw_to]
     nodes += [check.require for check in group.checks]
     options = [*group.options, *([group.recompute] if group.recompute else [])]
     nodes += [node for option in options for node in (option.when, option.cost, *option.effect.chooses.values())]
-    nodes += [one.when for one in group.transitions]
+    nodes += [one.when for one in events]
     nodes += [one.when for one in group.dispositions]
     nodes += [one.require[group.object] for one in bound.invariants if group.object in one.require]
     nodes += [flag.unless[group.object] for flag in bound.flags if group.object in flag.unless]
@@ -38,7 +44,7 @@ def live_facts(bound: BoundRulebook, group: BoundGroup) -> frozenset[str]:
     found |= _read_of_others(bound, group)
     assigned = [
         (fact, node)
-        for effects in (*(option.effect.sets for option in options), *(one.sets for one in group.transitions))
+        for effects in (*(option.effect.sets for option in options), *(one.sets for one in events))
         for fact, node in effects.items()
     ]
     while True:
@@ -50,7 +56,7 @@ def live_facts(bound: BoundRulebook, group: BoundGroup) -> frozenset[str]:
 
 def live_in_forms(bound: BoundRulebook, group: BoundGroup) -> dict[str, frozenset[str]]:
     """By form the facts that matter there: in forms that nobody finds, those alone that events read or hand on."""
-    whole, found = live_facts(bound, group), frozenset({group.home, "moving", "demoted"})
+    whole, found = _read(bound, group, ()), frozenset({group.home, "moving", "demoted"})
     forms = {form for one in group.transitions for form in (*one.sources, one.target)}
     live = {form: set(whole if form in found else ALWAYS & set(group.facts)) for form in forms}
     while True:

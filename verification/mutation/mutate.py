@@ -100,9 +100,7 @@ def _judged(judge: Judge, edits: Sequence[Edit], processes: int) -> Iterator[Edi
         yield from pool.map(_judge, edits)
 
 
-def _begin(
-    source: RuleSource, profiles: Mapping[str, Profile], replayer: Replayer | None, timeout_ms: int
-) -> None:
+def _begin(source: RuleSource, profiles: Mapping[str, Profile], replayer: Replayer | None, timeout_ms: int) -> None:
     _own[:] = [Judge(source, profiles, replayer, timeout_ms)]
 
 

@@ -1,4 +1,4 @@
-"""Every single edit of a rulebook that drops or turns one of its guards, terms, effects, sources, pins or epoch rules."""
+"""Every edit of a rulebook that drops or turns one guard, term, effect, source, pin, epoch rule or step."""
 
 from __future__ import annotations
 

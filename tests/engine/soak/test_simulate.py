@@ -13,7 +13,8 @@ from random import Random
 import pytest
 
 from hitproof.engine.soak.killed import Killed
-from hitproof.engine.soak.simulate import Simulated, Surroundings, shortest, simulate
+from hitproof.engine.soak.prefix import shortest
+from hitproof.engine.soak.simulate import Simulated, Surroundings, simulate
 from hitproof.engine.store import Found, Receipt, Store
 from hitproof.spec.errors import InternalError
 from tests.engine.store.cases import GROUP, facts, meaning, payload

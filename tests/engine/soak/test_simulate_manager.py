@@ -11,7 +11,8 @@ import pytest
 from hitproof.engine.cache.hold import Hold
 from hitproof.engine.soak.ledger import Ledger
 from hitproof.engine.soak.machine import simulated
-from hitproof.engine.soak.simulate import SetUp, Simulated, shortest, simulate
+from hitproof.engine.soak.prefix import shortest
+from hitproof.engine.soak.simulate import SetUp, Simulated, simulate
 from hitproof.engine.soak.stage import Settings
 from hitproof.spec.memory import Fence
 
