@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hitproof.spec.proof import ClaimResult, ClaimVerdict
+from hitproof.verification.another import distinct
 from hitproof.verification.run import Claim, Outcome
 
 __all__ = ["Answered", "judge"]
@@ -25,8 +26,15 @@ class Answered:
     shared: bool = False
 
 
-def judge(claim: Claim, profile: str, parts: Sequence[Answered]) -> ClaimResult:
-    """Refuted by one part that is, with its replayed counterexample; proved if all are, and one has a witness."""
+def judge(claim: Claim, profile: str, parts: Sequence[Answered], wanted: int = 1) -> ClaimResult:
+    """Refuted by one part that is, with its replayed counterexample; proved if all are, and one has a witness.
+
+    Args:
+        claim: The claim.
+        profile: The model.
+        parts: What its parts came to.
+        wanted: Most counterexamples to tell.
+    """
     outcomes = [part.outcome for part in parts]
     found = [outcome.counterexample for outcome in outcomes if outcome.counterexample is not None]
     replayed = [example for example in found if example.replayed]
@@ -56,6 +64,7 @@ def judge(claim: Claim, profile: str, parts: Sequence[Answered]) -> ClaimResult:
         witness=None if witness is None else f"{witness[1]}{witness[0].told}",
         detail=detail,
         counterexample=next(iter([*replayed, *found]), None),
+        more=distinct([*replayed, *(one for outcome in outcomes for one in outcome.more)])[1:wanted],
     )
 
 

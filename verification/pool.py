@@ -38,6 +38,7 @@ def at_work(prover: Prover, processes: int) -> Iterator[Work]:
             prover.replayer,
             prover.asker.timeout_ms,
             prover.asker.questions.checking,
+            prover.wanted,
         ),
     ) as pool:
         # They start while the first process still makes its list of jobs.
@@ -51,8 +52,9 @@ def _begin(
     replayer: Replayer | None,
     timeout_ms: int,
     checking: Checking,
+    wanted: int,
 ) -> None:
-    _own[:] = [Prover(source, profiles, replayer, timeout_ms, checking)]
+    _own[:] = [Prover(source, profiles, replayer, timeout_ms, checking, wanted)]
 
 
 def _ready() -> str:

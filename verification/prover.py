@@ -10,9 +10,10 @@ from hitproof.rules.bind import bind_rulebook
 from hitproof.rules.resolve import resolve
 from hitproof.rules.source import RuleSource
 from hitproof.spec.profile import Profile
-from hitproof.spec.proof import MutantResult
+from hitproof.spec.proof import Counterexample, MutantResult
 from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
+from hitproof.verification.another import distinct
 from hitproof.verification.claims import ALL_CLAIMS
 from hitproof.verification.cut import Cutter
 from hitproof.verification.judge import Answered, judge
@@ -34,6 +35,9 @@ class PartJob:
     index: int
 
 
+TRIES = 3
+"""Searches for each further counterexample; not every other cause makes another story."""
+
 Job = PartJob | Mutant
 Done = Outcome | MutantResult
 
@@ -47,6 +51,7 @@ class Prover:
         replayer: Runs counterexamples on the real engine.
         timeout_ms: Bound on one question to the solver.
         checking: What becomes of each question beside its answer.
+        wanted: Most counterexamples to a part.
     """
 
     def __init__(
@@ -56,11 +61,13 @@ class Prover:
         replayer: Replayer | None,
         timeout_ms: int,
         checking: Checking | None = None,
+        wanted: int = 1,
     ) -> None:
+        self.wanted = wanted
         self.source, self.profiles, self.replayer = source, profiles, replayer
         self.asker = Asker(timeout_ms, Questions(checking or Checking()))
-        # A mutant is refuted by a story that the engine replays: nothing rests on what has no model.
-        self._asker_of_mutants = Asker(timeout_ms)
+        # Mutants and further counterexamples are stories that the engine replays: nothing rests on what has no model.
+        self._asker_of_stories = Asker(timeout_ms)
         self._rulebook: Rulebook | None = None
         self._cutters: dict[str, Cutter] = {}
         self._parts: dict[tuple[str, str], list[Part]] = {}
@@ -107,7 +114,7 @@ class Prover:
         parts = ALL_CLAIMS[mutant.claim].parts_of(bound)
         answers: list[Answered] = []
         for part in sorted(parts, key=lambda part: cutter.key(part) in before):
-            outcome = self.ask_part(mutant.claim, part, cutter, self._asker_of_mutants)
+            outcome = self.ask_part(mutant.claim, part, cutter, self._asker_of_stories)
             answers.append(Answered(outcome))
             if outcome.counterexample is not None and outcome.counterexample.replayed:
                 break
@@ -131,7 +138,26 @@ class Prover:
         ALL_CLAIMS[claim].prove(run)
         failed = bool(run.gaps) or run.counterexample is not None
         if not (failed and part.free):
-            return run.outcome(process_time() - begin)
+            more = tuple(self._others(claim, part, cutter, run)) if run.done and self.wanted > 1 else ()
+            return replace(run.outcome(process_time() - begin), more=more)
         tried = tuple(asker.questions.asked)
         again = self.ask_part(claim, replace(part, free=frozenset()), cutter, asker)
         return replace(again, seconds=process_time() - begin, alone=True, asked=(*tried, *again.asked))
+
+    def _others(self, claim: str, part: Part, cutter: Cutter, run: Run) -> list[Counterexample]:
+        """Counterexamples to a part beside the one that a run has found: it is asked again, without known causes.
+
+        A claim that finds its counterexample by a search of its own has one a part.
+        """
+        found, causes = [run.counterexample], [run.cause]
+        for _ in range(TRIES * self.wanted):
+            if causes[-1] is None or len(found) >= self.wanted:
+                break
+            again = Run(
+                cutter.cut(part), self._asker_of_stories, self.replayer, part, known=tuple(filter(None, causes))
+            )
+            ALL_CLAIMS[claim].prove(again)
+            causes.append(again.cause)
+            if again.done:
+                found = list(distinct([one for one in (*found, again.counterexample) if one is not None]))
+        return [one for one in found[1:] if one is not None]

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import z3
+
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.errors import HitproofError
 from hitproof.spec.proof import Counterexample
 from hitproof.spec.scenario import Replayer, Scenario
 from hitproof.spec.seen import RuleSeen
+from hitproof.verification.another import Cause, cause_of, without
 from hitproof.verification.cut import Cut
 from hitproof.verification.parts import Part, whole_part
 from hitproof.verification.solve import Answer, Asker
@@ -60,6 +63,7 @@ class Outcome:
         alone: It rests on constants that the part's key leaves open, so that no other model may share it.
         agreed: Questions that a second solver answered with no, as the first did.
         asked: Digests of the questions that have no model, where they were asked again or written down.
+        more: Counterexamples beside the first, where they were asked for.
     """
 
     obligations: int
@@ -74,6 +78,7 @@ class Outcome:
     alone: bool = False
     agreed: int = 0
     asked: tuple[str, ...] = ()
+    more: tuple[Counterexample, ...] = ()
 
 
 @dataclass
@@ -83,6 +88,7 @@ class Run:
     Args:
         bound: The rules that the part reads; all of them for a claim without parts.
         part: What is to be proved.
+        known: Causes by which obligations have failed already: they are asked whether they fail for another.
     """
 
     bound: BoundRulebook
@@ -97,6 +103,8 @@ class Run:
     covered: list[str] = field(default_factory=list)
     rules: dict[str, str] = field(default_factory=dict)
     decisive: set[str] = field(default_factory=set)
+    known: tuple[Cause, ...] = ()
+    _failed: tuple[str, Any, Any] | None = None
 
     @property
     def whole(self) -> BoundRulebook:
@@ -118,12 +126,31 @@ class Run:
         """A replayed failure was found; nothing more needs to be asked."""
         return self.counterexample is not None and self.counterexample.replayed
 
+    @property
+    def cause(self) -> Cause | None:
+        """Why the obligation failed that did so last; None where none has."""
+        return None if self._failed is None else cause_of(*self._failed)
+
     def must_not(
-        self, ctx: Any, formulas: Iterable[Any], label: str, *, soft: Callable[[], Iterable[Any]] | Iterable[Any] = ()
+        self,
+        ctx: Any,
+        formulas: Iterable[Any],
+        label: str,
+        *,
+        soft: Callable[[], Iterable[Any]] | Iterable[Any] = (),
+        wrong: Any = None,
     ) -> Answer | None:
-        """An obligation: the formulas must not hold together. A model is a failure and is returned."""
+        """An obligation: the formulas must not hold together. A model is a failure and is returned.
+
+        Args:
+            soft: Wishes that make a failure small, or what makes them once there is a failure.
+            wrong: The one of the formulas that says what is wrong; the others are what must be so for it to matter.
+        """
         self.obligations += 1
-        return self._heard(label, self.asker.ask(ctx, formulas, soft=soft))
+        asked = list(formulas)
+        told = z3.And(asked) if wrong is None else wrong
+        answer = self.asker.ask(ctx, self._anew(label, told, asked), soft=soft)
+        return self._heard(label, answer, told)
 
     def must_none(
         self,
@@ -146,10 +173,11 @@ class Run:
         if not obligations:
             return None
         self.obligations += len(obligations)
+        obligations = [(label, without(label, formula, self.known)) for label, formula in obligations]
         if len(obligations) > 1 and self.asker.rules_out(ctx, premise, [formula for _, formula in obligations]):
             return None
         for label, formula in obligations:
-            found = self._heard(label, self.asker.ask(ctx, [*premise, formula], soft=soft))
+            found = self._heard(label, self.asker.ask(ctx, [*premise, formula], soft=soft), formula)
             if found is not None:
                 return label, found
         return None
@@ -211,7 +239,20 @@ class Run:
             asked=tuple(questions.asked),
         )
 
-    def _heard(self, label: str, answer: Answer) -> Answer | None:
+    def _anew(self, label: str, wrong: Any, asked: list[Any]) -> list[Any]:
+        """The question, with causes that are known already ruled out."""
+        return (
+            asked
+            if not any(cause.label == label for cause in self.known)
+            else [
+                *asked,
+                without(label, wrong, self.known),
+            ]
+        )
+
+    def _heard(self, label: str, answer: Answer, wrong: Any = None) -> Answer | None:
         if answer.status == "unknown":
             self.gaps.append(f"{label}: the solver gave up ({answer.reason})")
+        if answer.status == "sat" and wrong is not None:
+            self._failed = label, wrong, answer.model
         return answer if answer.status == "sat" else None

@@ -38,6 +38,7 @@ def verify(
     jobs: int | None = None,
     checking: Checking | None = None,
     memory: Memory | None = None,
+    counterexamples: int = 1,
 ) -> VerifyReport:
     """Prove or refute claims about a rulebook.
 
@@ -52,6 +53,7 @@ def verify(
         jobs: Processes to use; as many as there are cores without. With 1 everything runs in this process.
         checking: What becomes of each question beside its answer: asked again in a second solver, written down.
         memory: What was proved before; it is told what is proved now.
+        counterexamples: Most that are told of one claim and model.
 
     Raises:
         UsageError: No profile, or an unknown claim.
@@ -63,7 +65,7 @@ def verify(
         raise UsageError("no profile is selected", expected="at least one")
     by_name = {profile.profile: profile for profile in profiles}
     broken = [m for m in MUTANTS if mutants and m.claim in chosen and m.profile in by_name and m.fits(source)]
-    prover = Prover(source, by_name, replayer, timeout_ms, checking)
+    prover = Prover(source, by_name, replayer, timeout_ms, checking, counterexamples)
     processes = min(jobs or os.cpu_count() or 1, len(chosen) * len(profiles) + len(broken))
     with at_work(prover, processes) as work:
         plan = _Plan(prover, chosen, progress or _quiet, memory)
@@ -156,7 +158,10 @@ class _Plan:
 
     def results(self, claim: str) -> list[ClaimResult]:
         """One claim for all profiles; a rule that decides in none of them leaves the claim unknown."""
-        results = [judge(ALL_CLAIMS[claim], profile, self._answers(claim, profile)) for profile in self.prover.profiles]
+        results = [
+            judge(ALL_CLAIMS[claim], profile, self._answers(claim, profile), self.prover.wanted)
+            for profile in self.prover.profiles
+        ]
         outcomes = [self._outcomes[by] for by in self._proved_by.values() if by.claim == claim]
         rules = {place: rule for outcome in outcomes for place, rule in outcome.rules.items()}
         decisive = {place for outcome in outcomes for place in outcome.decisive}

@@ -51,7 +51,7 @@ def compared(report: DiffReport, subject: str, book: str) -> Document:
 
 
 def _told(one: Difference) -> str:
-    return f"{one.what} {one.subject} is {one.relation} for {few(one.profiles)}: {one.sentence}"
+    return f"{one.sentence} ({one.what} {one.subject}: {one.relation} for {few(one.profiles)})"
 
 
 def _finding(one: Difference, book: str) -> Finding:

@@ -46,6 +46,8 @@ class Index:
         self._named = [dict[int, int | None]() for _ in self._kinds]
         self._filed: dict[Key, tuple[Slot, ...]] = {}
         self._odd: Counter[int] = Counter()
+        # Kind, end and digest of every key: most ends of a prompt lead to nothing, and are passed over by these alone.
+        self._present: Counter[Key] = Counter()
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -70,6 +72,8 @@ class Index:
             known = self._filed.get(key)
             if known is None and key[1] % self.unit:
                 self._odd[key[1]] += 1
+            if known is None:
+                self._present[key[:3]] += 1
             self._filed[key] = (slot,) if known is None else (*known, slot)
 
     def clear(self, slot: Slot) -> None:
@@ -79,7 +83,10 @@ class Index:
             if left:
                 self._filed[key] = left
                 continue
-            self._filed.pop(key, None)
+            if self._filed.pop(key, None) is not None:
+                self._present[key[:3]] -= 1
+                if not self._present[key[:3]]:
+                    del self._present[key[:3]]
             if key[1] % self.unit:
                 self._odd[key[1]] -= 1
                 if not self._odd[key[1]]:
@@ -97,6 +104,9 @@ class Index:
         found: dict[Slot, int] = {}
         for kind in range(len(self._kinds)):
             for end in ends:
+                named = self._tokens(kind, end)
+                if named is None or (kind, end, prompt.digest(named)) not in self._present:
+                    continue
                 key = self._key(kind, prompt, end)
                 for slot in self._filed.get(key, ()) if key is not None else ():
                     found[slot] = max(end, found.get(slot, 0))
@@ -112,15 +122,20 @@ class Index:
             for slot in slots:
                 yield key, slot
 
+    def _tokens(self, kind: int, end: int) -> int | None:
+        """How many leading tokens a key of a segment that ends there names."""
+        named = self._named[kind].get(end, -1)
+        if named == -1:
+            value = interpret(self._kinds[kind][0].tokens, {"length": end})
+            named = self._named[kind][end] = value if type(value) is int else None
+        return named
+
     def _key(self, kind: int, prompt: Prompt, end: int) -> Key | None:
         key, group = self._kinds[kind]
         fields = prompt.fields.get(kind)
         if fields is None:
             fields = prompt.fields[kind] = _fields(key, group, prompt.request)
-        named = self._named[kind].get(end, -1)
-        if named == -1:
-            value = interpret(key.tokens, {"length": end})
-            named = self._named[kind][end] = value if type(value) is int else None
+        named = self._tokens(kind, end)
         digest = None if named is None else prompt.digest(named)
         if named is None or digest is None:
             return None

@@ -107,11 +107,16 @@ def _in_order(core: Core, group: str, found: list[Piece]) -> list[Piece]:
         reached = _end(best)
 
 
-def _preferred(piece: Piece) -> tuple[bool, bool, int, int]:
-    """Sorts those first that lie on the device, whole and measured; then the further and the younger."""
-    facts = piece.slot.facts
+def _preferred(piece: Piece) -> tuple[bool, bool, int, int, int]:
+    """Sorts those first that lie on the device, whole and measured; then the further and the younger.
+
+    Of equal ones those of the youngest entry come first in every group, so that what was written together, as an index
+    with its entries, is found together.
+    """
+    facts, entry = piece.slot.facts, piece.slot.entry
     measured = facts.recorded is None or facts.measured == facts.recorded
-    return (not _resting(piece), not measured, -piece.agreed, -piece.slot.number)
+    number = 0 if entry is None else entry.number
+    return (not _resting(piece), not measured, -piece.agreed, -number, -piece.slot.number)
 
 
 def _resting(piece: Piece) -> bool:

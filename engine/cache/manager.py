@@ -113,7 +113,7 @@ class CacheManager:
             core,
             self.engine,
             decide,
-            Repairs(core, self._room, compute, disk),
+            Repairs(core, self._room, compute, disk, measures=verify == "use"),
             Publishing(core, self.engine, self.tiers),
             self.measuring,
             self._promises,

@@ -234,7 +234,11 @@ class Attempt:
 
     def _tables(self, final: Final, usable: int) -> dict[str, tuple[Held, ...]]:
         found: dict[str, tuple[Held, ...]] = {}
+        # No query reads the others; what a repair reads of them is measured when it does.
+        mandatory = {group.id for group in self.of.engine.judge.groups if group.mandatory}
         for group, views in final.views.items():
+            if group not in mandatory:
+                continue
             read = tuple(Held(view, slot.mapped, slot) for view, slot in views if slot.mapped is not None)
             if read:
                 found[group] = read

@@ -58,10 +58,15 @@ class Repairs:
         room: Makes room for copies.
         compute: Runs the repairs that compute.
         disk: The tier below the host.
+        measures: Whether the rows that a repair computes from are measured before: what is made of damaged rows has a
+            fingerprint of its own, and nothing tells it from what is right.
     """
 
-    def __init__(self, core: Core, room: Room, compute: ComputeRepair, disk: Store | None) -> None:
+    def __init__(
+        self, core: Core, room: Room, compute: ComputeRepair, disk: Store | None, *, measures: bool = False
+    ) -> None:
         self._core, self._room, self._compute, self._disk = core, room, compute, disk
+        self._measures = measures
 
     def run(self, private: Private, state: Any, request: RepairRequest) -> RepairOutcome:
         """Run one repair; what it wrote replaces the place's earlier copy."""
@@ -151,6 +156,9 @@ class Repairs:
         self, private: Private, state: Any, request: RepairRequest, own: Slot | None, target: Slot
     ) -> RepairOutcome:
         core = self._core
+        damaged = self._damaged(private, request, own) if self._measures else ""
+        if damaged:
+            return RepairOutcome("source_lost", {}, damaged)
         held = {group: self._pieces(private, state, group) for group in core.groups}
         job = RepairJob(
             request,
@@ -165,6 +173,24 @@ class Repairs:
         outcome = self._compute(job)
         core.memory.fence().wait()
         return outcome
+
+    def _damaged(self, private: Private, request: RepairRequest, own: Slot | None) -> str:
+        """Which source of a repair is not what was recorded of it; such a segment is set apart. Empty where none is."""
+        core = self._core
+        peers = core.groups[request.group].peers
+        groups = {peers[role] for role in request.sources if role in peers}
+        if request.repair == "forward":
+            groups = set(core.groups)
+        pieces = [piece.slot for group in sorted(groups) for piece in private.found.pieces[group]]
+        for slot in (*([] if own is None else [own]), *pieces):
+            recorded = slot.facts.recorded
+            if slot.mapped is None or slot.owner is not None or recorded is None:
+                continue
+            if core.memory.fingerprint(slot.mapped) != recorded:
+                with core.lock:
+                    slot.suspect = slot.suspect or "quarantine: torn"
+                return f"rows of group '{slot.group.id}' are not what was recorded of them"
+        return ""
 
     def _pieces(self, private: Private, state: Any, group: str) -> tuple[Source, ...]:
         """The group's pieces in token order, with copies in the place of what they mend."""

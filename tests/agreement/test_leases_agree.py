@@ -72,7 +72,8 @@ class Schedule:
         if does == "release" and self.spoilt:
             # A pin that was lost is missed by the release: that is told by an error, and tested elsewhere.
             return
-        self.story.play(LeaseEvent(lease="l", does=does, segments=["s"] if does == "take" else []))
+        event = {"lease": "l", "does": does, "segments": ["s"] if does == "take" else []}
+        self.story.play(LeaseEvent.model_validate(event))
         self.told.append(does)
         self.reached = max(self.reached, CALLS.index(does) + 1) if usual else self.reached
         if does == "take":

@@ -13,14 +13,14 @@ from hitproof.spec.scenario import Scenario
 from tests.engine.state_cases import bound_to
 from tests.engine.test_scenario import scenario
 
-TAKE = {"lease": "l", "does": "take", "segments": ["kv"]}
-CHECK = {"lease": "l", "does": "check", "at": 64}
-CONFIRM = {"lease": "l", "does": "confirm"}
-USE = {"lease": "l", "does": "use"}
-COMPLETE = {"lease": "l", "does": "complete"}
-RELEASE = {"lease": "l", "does": "release"}
-LOST = {"segment": "kv", "leaves": {"pins": 0}}
-EVICT = {"segment": "kv", "trigger": "evict"}
+TAKE: dict[str, Any] = {"lease": "l", "does": "take", "segments": ["kv"]}
+CHECK: dict[str, Any] = {"lease": "l", "does": "check", "at": 64}
+CONFIRM: dict[str, Any] = {"lease": "l", "does": "confirm"}
+USE: dict[str, Any] = {"lease": "l", "does": "use"}
+COMPLETE: dict[str, Any] = {"lease": "l", "does": "complete"}
+RELEASE: dict[str, Any] = {"lease": "l", "does": "release"}
+LOST: dict[str, Any] = {"segment": "kv", "leaves": {"pins": 0}}
+EVICT: dict[str, Any] = {"segment": "kv", "trigger": "evict"}
 
 
 def told(events: list[dict[str, Any]], **expect: Any) -> list[str]:

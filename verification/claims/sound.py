@@ -66,6 +66,7 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         [*base, wanted, missing, *world.domains()],
         label,
         soft=lambda: [*small(world, *world.models.values()), position <= 0],
+        wrong=missing,
     )
     if answer is None:
         if run.must(world.ctx, [*base, model.needed(), *world.domains()], f"{group.id}: witness") is None:
