@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_UNKNOWN
+from hitproof.cli.failure import EXIT_FAILED, EXIT_GOOD, EXIT_INTERNAL, EXIT_UNKNOWN
 from hitproof.cli.options import (
     DEFAULT_RULEBOOK,
     DebugOption,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hitproof.spec.proof import ClaimResult, VerifyReport
+    from hitproof.spec.rulebook import Rulebook
     from hitproof.verification.questions import Checking
 
 __all__ = ["require_solver", "verify", "verify_exit_code"]
@@ -46,8 +47,11 @@ def verify(
         int, typer.Option("--timeout-ms", min=1, max=86_400_000, help="Time for each question to the solver.")
     ] = 20_000,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the counterexamples, as scenario files.")
+        Path | None, typer.Option("--out", help="Folder for the counterexamples: scenarios, diagrams and traces.")
     ] = None,
+    counterexamples: Annotated[
+        int, typer.Option("--counterexamples", min=1, max=100, help="Most counterexamples to a claim and model.")
+    ] = 1,
     cross_check: Annotated[
         bool, typer.Option("--cross-check", help="Ask cvc5 again whatever Z3 answered with no: both must agree.")
     ] = False,
@@ -80,13 +84,23 @@ def verify(
         raise UsageError("what is remembered is not asked again", got="--proof", expected="--emit-smt without --proof")
     checking = _checking(emit_smt, second=cross_check)
     files = Wanted(proof, verdicts, sign)
-    found, book = _run(rulebook, profile, claim, timeout_ms, mutants=mutants, jobs=jobs, checking=checking, files=files)
-    written = {} if out is None else _write_counterexamples(found, out)
+    found, book = _run(
+        rulebook,
+        profile,
+        claim,
+        timeout_ms,
+        mutants=mutants,
+        jobs=jobs,
+        checking=checking,
+        files=files,
+        counterexamples=counterexamples,
+    )
+    written = {} if out is None else _write_counterexamples(found, book, out)
     if format is ReportFormat.text:
         _tell(found, written, crossed=cross_check)
     elif format is ReportFormat.json:
         write_json(found.model_dump(mode="json"))
-    write_report(verified(found, book), format, wanted)
+    write_report(verified(found, book.where.file), format, wanted)
     return verify_exit_code(found)
 
 
@@ -108,11 +122,23 @@ def _checking(folder: Path | None, *, second: bool) -> Checking | None:
 
 
 def verify_exit_code(report: VerifyReport) -> int:
-    """1 where a claim is refuted or a mutant survives, 2 where something stays unknown, else 0."""
+    """1 where a claim is refuted or a mutant survives, 2 where something stays unknown, else 0.
+
+    4 before all of them where the engine does otherwise than a counterexample says: then either reading of the rules
+    may be wrong, and no verdict of the run can be relied upon.
+    """
+    if any(result.verdict == "unknown" and _contradicted(result) for result in report.claims):
+        return EXIT_INTERNAL
     survivors = [mutant for mutant in report.mutants if not mutant.killed]
     if report.verdict == "refuted" or any(one.result.verdict != "unknown" for one in survivors):
         return EXIT_FAILED
     return EXIT_UNKNOWN if report.verdict == "unknown" or survivors else EXIT_GOOD
+
+
+def _contradicted(result: ClaimResult) -> bool:
+    """All that was found against the claim is a story in which the engine does otherwise."""
+    found = result.counterexample
+    return found is not None and not found.replayed and bool(found.differences)
 
 
 def _run(
@@ -125,8 +151,9 @@ def _run(
     jobs: int | None,
     checking: Checking | None,
     files: Wanted,
-) -> tuple[VerifyReport, str]:
-    """The report, and the rulebook's own file."""
+    counterexamples: int,
+) -> tuple[VerifyReport, Rulebook]:
+    """The report, and the rulebook."""
     from hitproof.cli.books import open_book, select_profiles
     from hitproof.cli.progress import progress
     from hitproof.cli.proofs import check_wanted, earlier_proof, write_proofs, write_verdicts
@@ -151,7 +178,7 @@ def _run(
     known = earlier is not None and same_question(earlier, digest, chosen, wanted or CLAIMS, crossed=crossed)
     if earlier is not None and earlier.report is not None and known and asks_all:
         write_verdicts(files, earlier)
-        return earlier.report, book.rules.where.file
+        return earlier.report, book.rules
     with progress(f"verifying {book.rules.name}") as tell:
         report = verify_rulebook(
             book.source,
@@ -164,9 +191,10 @@ def _run(
             jobs=jobs,
             checking=checking,
             memory=memory,
+            counterexamples=counterexamples,
         )
     write_proofs(files, memory, report, chosen)
-    return report, book.rules.where.file
+    return report, book.rules
 
 
 def _claims(names: Sequence[str] | None) -> list[str] | None:
@@ -195,19 +223,10 @@ def require_solver() -> None:
         )
 
 
-def _write_counterexamples(report: VerifyReport, folder: Path) -> dict[str, Path]:
-    from hitproof.cli.output import make_folder, write_file
-    from hitproof.rules.scenarios import dump_scenario
+def _write_counterexamples(report: VerifyReport, rulebook: Rulebook, folder: Path) -> dict[str, Path]:
+    from hitproof.cli.stories import write_stories
 
-    make_folder(folder)
-    written: dict[str, Path] = {}
-    for result in report.claims:
-        found = result.counterexample
-        if found is not None and found.scenario is not None:
-            path = folder / f"{result.profile}-{result.id}.yaml"
-            write_file(path, dump_scenario(found.scenario))
-            written[f"{result.profile} {result.id}"] = path
-    return written
+    return write_stories(report, rulebook, folder)
 
 
 def _verdicts(title: str, results: list[ClaimResult]) -> RenderableType:
@@ -243,7 +262,7 @@ def _tell(report: VerifyReport, written: dict[str, Path], *, crossed: bool = Fal
     show(_verdicts(f"{report.rulebook}, digest {report.digest[:12]}", report.claims))
     for alike in _alike(report.claims):
         names = ", ".join(result.profile for result in alike)
-        show(*_details(alike[0], names, written.get(f"{alike[0].profile} {alike[0].id}")))
+        show(*_details(alike[0], names, written))
     if report.mutants:
         rows = [
             (
@@ -273,14 +292,14 @@ def _alike(results: list[ClaimResult]) -> list[list[ClaimResult]]:
     return list(found.values())
 
 
-def _details(result: ClaimResult, profiles: str, path: Path | None) -> list[str]:
-    found = result.counterexample
+def _details(result: ClaimResult, profiles: str, written: dict[str, Path]) -> list[str]:
+    from hitproof.cli.stories import story_lines
+
     lines = [f"{result.id} ({profiles}) is {result.verdict}: {result.sentence}"]
     if result.detail:
         lines.append(f"  {result.detail}")
-    if found is not None:
-        lines += [f"  {found.place}: {found.sentence}", f"  rule: {found.rule}"]
-        lines.append(f"  the engine {'replayed' if found.replayed else 'did not replay'} it")
-    if path is not None:
-        lines.append(f"  scenario: {path}")
+    if result.counterexample is not None:
+        for number, found in enumerate((result.counterexample, *result.more), start=1):
+            path = written.get(f"{result.profile} {result.id} {number}")
+            lines += story_lines(found) + ([] if path is None else [f"  scenario: {path}"])
     return lines

@@ -46,7 +46,7 @@ class Events:
         self._reader.facts("self", self._model.own, group.facts)
         self._reader.facts("after", self._after, group.facts)
         self._reader.facts("kernel", self._model.kernel, bound.rulebook.kernel)
-        self._reader.facts("runtime", self._world.shared, _Within(runtime))
+        self._reader.facts("runtime", self._world.shared, runtime)
         self._rules: dict[tuple[str, str], tuple[_Rule, ...]] = {}
 
     def refusal(self, taken: EventTaken) -> str:
@@ -111,13 +111,6 @@ class Events:
             f"event {event}": given,
             f"donor {event}": taken.donor or {},
         }
-
-
-class _Within(dict[str, Fact]):
-    """Declarations of some of the shared facts; what an event cannot read has no value."""
-
-    def __missing__(self, path: str) -> Fact:
-        return next(iter(self.values()))
 
 
 def _listed(fact: Fact, value: object) -> object:

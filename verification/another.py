@@ -63,10 +63,11 @@ def without(label: str, formula: Any, causes: Sequence[Cause]) -> Any:
 
 
 def distinct(examples: Sequence[Counterexample]) -> list[Counterexample]:
-    """Those that differ from the ones before in the rule or in what they say beside numbers."""
-    found: dict[tuple[str, str], Counterexample] = {}
+    """Those that differ from the ones before in the rule, in what they say beside numbers, or in what holds."""
+    found: dict[object, Counterexample] = {}
     for example in examples:
-        found.setdefault((example.rule, re.sub(r"\d+", "#", example.sentence)), example)
+        truths = tuple((seen.rule, part.text, part.holds) for seen in example.seen for part in seen.conjuncts)
+        found.setdefault((example.rule, re.sub(r"\d+", "#", example.sentence), truths), example)
     return list(found.values())
 
 

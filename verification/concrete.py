@@ -1,4 +1,4 @@
-"""Formulas of the proof read on states that really were: facts put in for constants, and what is left is true or not."""
+"""Formulas of the proof read on states that really were: facts are put in, and what is left is true or not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Reader:
         """A formula over the constants that are known by now; others stay free."""
         flags: dict[str, tuple[str, str]] = {}
         for scope, facts, declared in self._facts:
-            for path in facts.paths:
+            for path in (path for path in facts.paths if path in declared):
                 self.constant(scope, path, facts(path).value, declared[path].type)
                 flags[str(facts.flag(path))] = scope, path
         reads = []

@@ -46,10 +46,6 @@ class Measuring:
             measures = self._verify == "use" or (self._verify == "sampled" and self._asked % self._every == 0)
             if any(held.facts.pool_epoch != core.runtime.pool_epoch for held in hold.reads()):
                 return "block_integrity/pool_current"
-            for held in hold.reads():
-                extent, columns = held.slot.extent, core.columns[held.slot.group.id]
-                if extent is not None and not columns.current(extent.blocks, held.slot.serials):
-                    return "block_integrity/generation_current"
             if self._compares_mapping and any(
                 not held.extent == held.slot.mapped == held.slot.extent for held in hold.reads()
             ):

@@ -21,7 +21,7 @@ STORY = Scenario(
     title='A story: with "quotes", 1e3 and no',
     profile="gemma-3-27b",
     request={"length": 9, "weights": "1e3", "adapter": "no", "salt": "0x1"},
-    segments=[{"id": "kv", "group": "full", "facts": {"end": None, "marks": [1, 2]}}],  # type: ignore[list-item]
+    segments=[{"id": "kv", "group": "full", "facts": {"end": None, "start": 1}}],  # type: ignore[list-item]
 )
 
 
@@ -132,7 +132,8 @@ def test_a_counterexample_is_told_and_written(answer: Callable[[VerifyReport], d
     answer(report("refuted", claim("refuted", example=example)))
     out = tmp_path / "new" / "folder"
     done = run("verify", "--out", out)
-    (path,) = out.iterdir()
+    path = out / "gemma-3-27b-sound.yaml"
+    assert {path.name, "gemma-3-27b-sound.mmd", "gemma-3-27b-sound.itf.json"} == {one.name for one in out.iterdir()}
     assert 1 == done.code
     assert STORY == load_scenario(path)
     for part in (

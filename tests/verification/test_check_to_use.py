@@ -164,3 +164,11 @@ class TestHonesty:
         name, condition = check
         run: Any = proved_part(source, ((("every_object", "checks", name, "require"), condition),), "full checks")
         assert run.counterexample is not None and run.counterexample.replayed
+
+    def test_what_a_repair_reads_must_be_at_rest(self, source: RuleSource) -> None:
+        """A copy that may start from bytes under way is refuted, with the option's place."""
+        when = "self.form in (demoted, moving) and self.tier == host and known(self.recorded)"
+        edit = (("every_object", "recovery", "promote_from_host", "when"), when)
+        found = proved_part(source, (edit,), "full checks").counterexample
+        assert found is not None and found.replayed
+        assert "full/promote_from_host" in found.sentence

@@ -31,7 +31,7 @@ def parts(bound: BoundRulebook) -> list[Part]:
     """Two a group: what its checks let through, and its form machine beside a lease."""
     eventful = [group for group in bound.groups if group.transitions]
     return [
-        *each_group(bound.groups, "checks", about=(CHECKS,), constants=("has_bytes", "row_tokens")),
+        *each_group(bound.groups, "checks", "options", about=(CHECKS,), constants=("has_bytes", "row_tokens")),
         *each_group(
             eventful,
             *("transitions", "leasing", "invariants"),
@@ -69,6 +69,7 @@ def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
         soft=lambda: small(world, *world.models.values()),
     )
     if found is None:
+        _sources_are_at_rest(run, model)
         if run.must(world.ctx, [*accepted, *world.domains()], f"{group.id}: witness") is not None:
             run.witness = f"{group.id} can be accepted"
         return
@@ -83,6 +84,39 @@ def _checked_is_at_rest(run: Run, group: BoundGroup) -> None:
             "check_to_use",
             f"{group.id} is accepted while its bytes are under way or may still be written",
             Expectation(accepted=True, ready=[group.id], at=length),
+        ),
+    )
+
+
+def _sources_are_at_rest(run: Run, model: GroupModel) -> None:
+    """What a repair reads of the segment itself is not under way."""
+    world, group = model.world, model.group
+    options = {f"{group.id}/{one.id}": one for one in group.options if one.own_bytes}
+    applies = []
+    for name, option in options.items():
+        failing = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
+        applies.append((name, all_of((model.applies(option), failing), model.true)))
+    away = negated(at_rest(model, model.own("form").value))
+    found = run.must_none(
+        world.ctx,
+        [away, model.needed(), world.length > 0, *world.usual(), *world.domains()],
+        applies,
+        soft=lambda: small(world, *world.models.values()),
+    )
+    if found is None:
+        return
+    name, answer = found
+    length = answer.model.eval(world.length, model_completion=True).as_long()
+    run.fail(
+        f"{name} reads bytes of a segment that is under way",
+        options[name].rule,
+        options[name].where,
+        decode_scenario(
+            answer.model,
+            world,
+            "check_to_use",
+            f"{name} reads what may change meanwhile, whoever holds it",
+            Expectation(option=name, at=length, leaves={}),
         ),
     )
 

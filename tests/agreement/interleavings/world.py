@@ -1,0 +1,204 @@
+"""A real manager with two segments of one prompt, two requests that read both, and everybody who may come in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hitproof.engine import Engine, load
+from hitproof.engine.cache import Answer, CacheManager, Hold, PlainMemory, Prompt
+from hitproof.engine.cache.log import StepLog
+from hitproof.rules.profiles import load_profile
+from hitproof.rules.profiles.slim import slimmed
+from hitproof.spec.repair import RepairJob, RepairOutcome
+from hitproof.spec.steplog import StepTaken
+from tests.agreement.interleavings.baton import Baton
+from tests.engine.cache.cases import IDENTITY, payload, prompt_tokens
+
+__all__ = ["ACTORS", "FIRST", "World", "engine"]
+
+UNIT = 16
+TOKENS = prompt_tokens(2 * UNIT)
+OTHERS = prompt_tokens(UNIT, seed=5)
+GROUP = "full"
+BLOCKS = 6
+
+FIRST = {"home": (), "demoted": ("B",)}
+"""Which of the segments A and B lie in host memory when a run begins, by its name."""
+
+ACTORS = ("reader", "sender", "writer", "evict A", "demote B", "promote B", "defragment", "keeper")
+"""Two requests; who writes another prompt; who moves and gives up segments."""
+
+
+@cache
+def engine() -> Engine:
+    """The shipped rulebook for full attention alone: one group with bytes, and its manifest."""
+    profile = load_profile("gemma-3-27b")
+    groups = tuple(group for group in profile.groups if group.id in (GROUP, "prefix_manifest"))
+    return load(slimmed(profile.model_copy(update={"groups": groups}), 1))
+
+
+class Launch:
+    """A read that the device has not completed, until it has."""
+
+    def __init__(self) -> None:
+        self.over = False
+
+    def done(self) -> bool:
+        """Whether the device has read."""
+        return self.over
+
+    def wait(self) -> None:
+        """Nobody waits for the device here."""
+        raise AssertionError("a request waits for the device under the lock")
+
+
+class World:
+    """One run: a manager, its log, and its actors at their points.
+
+    Args:
+        first: Which segments are demoted when it begins; one of `FIRST`.
+        actors: Who takes part; some of `ACTORS`.
+        told: Gets every step of the log.
+        broken: Called with the manager before anybody acts.
+    """
+
+    def __init__(
+        self,
+        first: str,
+        actors: tuple[str, ...],
+        told: Callable[[StepTaken], object],
+        broken: Callable[[CacheManager], None] = lambda _: None,
+    ) -> None:
+        self.phases = dict.fromkeys(actors, "")
+        self.holds: dict[str, Hold] = {}
+        self.misread = ""
+        self._baton: Baton | None = None
+        bound = engine()
+        self.memory = PlainMemory(bound.bound, BLOCKS)
+        self.manager = CacheManager(
+            bound, self.memory, _nothing, unit=UNIT, host_bytes=1 << 20, request=IDENTITY, at=self._at
+        )
+        self.log = StepLog(self.manager._core, told, lambda: self._at("unlocked"))
+        broken(self.manager)
+        self.prompt = self.manager.prompt([*TOKENS, 1])
+        for length in (UNIT, 2 * UNIT):
+            self._write(self.manager.prompt(TOKENS[:length]))
+        self.slots = dict(zip("AB", self.manager.slots(GROUP), strict=True))
+        for name in FIRST[first]:
+            self.manager.demote(self.slots[name])
+        bodies = {
+            "reader": lambda: self._read("reader", late=False),
+            "sender": lambda: self._read("sender", late=True),
+            "writer": lambda: self._write(self.manager.prompt(OTHERS)),
+            "evict A": lambda: self._again("evict A", lambda: self.manager.evict(self.slots["A"])),
+            "demote B": lambda: self._again("demote B", lambda: self.manager.demote(self.slots["B"])),
+            "promote B": lambda: self._again("promote B", lambda: self.manager.promote(self.slots["B"])),
+            "defragment": lambda: self._again("defragment", lambda: self.manager.defragment(GROUP)),
+            "keeper": lambda: self._again("keeper", self.manager.housekeep),
+        }
+        self._baton = Baton({name: bodies[name] for name in actors})
+
+    @property
+    def baton(self) -> Baton:
+        """Who steers the actors."""
+        if self._baton is None:
+            raise AssertionError("the run has not begun")
+        return self._baton
+
+    def _at(self, point: str) -> None:
+        if self._baton is not None:
+            self._baton.at(point)
+
+    def _again(self, name: str, operation: Callable[[], object]) -> None:
+        while True:
+            self.phases[name] = "under way"
+            operation()
+            self.phases[name] = ""
+            self._at("turn")
+
+    def _read(self, name: str, *, late: bool) -> None:
+        """One request's life; a late one releases before the device has read."""
+        answer: Answer = self.manager.acquire(self.prompt)
+        hold = answer.hold
+        if hold is None:
+            self.phases[name] = answer.verdict
+            return
+        self.holds[name] = hold
+        self.phases[name] = "checked"
+        if not hold.confirm():
+            self.phases[name] = "turned away"
+            hold.release()
+            return
+        self.phases[name] = "confirmed"
+        self._at("use")
+        launch = Launch()
+        self.log.used(hold)
+        self.phases[name] = "using"
+        self._compare(hold)
+        if late:
+            hold.release(launch)
+            self.phases[name] = "releasing"
+        self._at("complete")
+        self._compare(hold)
+        launch.over = True
+        if late:
+            self.phases[name] = "completed"
+            self.manager.housekeep()
+        else:
+            self.log.completed(hold)
+            self.phases[name] = "completed"
+            hold.release()
+        self.phases[name] = "released"
+
+    def _compare(self, hold: Hold) -> None:
+        """What the device reads must be what was written for the tokens."""
+        reached = 0
+        for held in hold.reads():
+            start, end = held.facts.start, held.facts.end
+            if self.memory.read(held.extent) != self._rows(self.prompt, start, end, held.extent.rows):
+                self.misread = f"the rows of [{start}, {end}) are not those that were checked"
+            reached = max(reached, end) if start <= reached else reached
+        if reached < hold.usable:
+            self.misread = f"{hold.usable} tokens are reused, and {reached} are read"
+
+    def _write(self, prompt: Prompt) -> None:
+        answer = self.manager.acquire(prompt)
+        if answer.hold is None:
+            return
+        writing = self.manager.begin(prompt, answer.hold)
+        if writing is not None:
+            for start, end, extent in writing.extents.get(GROUP, ()):
+                writing.put(extent, 0, self._rows(prompt, start, end, extent.rows))
+            writing.commit()
+        answer.hold.release()
+
+    def _rows(self, prompt: Prompt, start: int, end: int, rows: int) -> bytes:
+        size = self.memory.shape(GROUP).payload_bytes(rows)
+        return payload(size, start, end, prompt.digest(end))
+
+    def abstract(self) -> Any:
+        """The state in which two runs count as one: segments, leases, actors."""
+        core = self.manager._core
+        names = {id(slot): name for name, slot in self.slots.items()}
+        slots = []
+        for slot in core.slots[GROUP]:
+            facts = slot.facts
+            mapped = None if slot.extent is None else slot.table == tuple(zip(slot.extent.blocks, slot.serials, strict=True))
+            known = names.get(id(slot), ""), facts.form, facts.tier, facts.pins, mapped, bool(slot.keys)
+            slots.append((*known, bool(slot.suspect), slot.owner is not None))
+        leases = []
+        for name, hold in sorted(self.holds.items()):
+            noted = [
+                (slot.number, slot.facts.form, slot.facts.epoch - held.facts.epoch)
+                for held in hold.reads()
+                for slot in (held.slot,)
+            ]
+            leases.append((name, hold.usable, hold.open, tuple(noted)))
+        points = tuple(sorted(self.baton.points().items()))
+        return tuple(slots), tuple(leases), points, tuple(sorted(self.phases.items())), len(core.draining)
+
+
+def _nothing(_: RepairJob) -> RepairOutcome:
+    return RepairOutcome("failed", {}, "nothing here can compute it")
