@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hitproof.cli.stories.text import shown
 from hitproof.spec.proof import Counterexample
@@ -35,11 +36,11 @@ def sequence_diagram(found: Counterexample, steps: Sequence[StepSeen]) -> str:
     lines += [
         f"    participant {names[one]} as {_plain(one)} ({_plain(groups.get(one, 'segment'))})" for one in segments
     ]
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in pairwise(steps):
         who = names[f"who {step.who or ENGINE}"]
         arrow, refused = ("->>", "") if step.happened else ("--x", ": no")
-        for to in step.to or [None]:
-            lines.append(f"    {who}{arrow}{who if to is None else names[to]}: {_plain(step.does)}{refused}")
+        for to in [names[one] for one in step.to] or [who]:
+            lines.append(f"    {who}{arrow}{to}: {_plain(step.does)}{refused}")
         for name in segments:
             changed = _changed(before.segments[name], step.segments[name])
             if changed:

@@ -28,7 +28,7 @@ def story_lines(found: Counterexample) -> list[str]:
         return [*lines, "  the engine could not replay it"]
     return [
         *lines,
-        "  the engine does otherwise, so it is told as no counterexample; one of the two readings of the rules is wrong:",
+        "  the engine does otherwise, so this is no counterexample; one of the two readings of the rules is wrong:",
         *(f"    {difference}" for difference in found.differences),
         "  this is an error of hitproof: please report it with the rules and the scenario",
     ]
