@@ -15,6 +15,9 @@ __all__ = ["Formula", "Reader", "Scopes"]
 Scopes = Mapping[str, Mapping[str, Value]]
 """Values by scope and path; what is not named is unknown."""
 
+_Read = tuple[Any, str, str, FactType | None, bool]
+"""A constant, the scope and path that it stands for, its type, and whether it says only that the fact is known."""
+
 
 class Reader:
     """Knows which constant stands for which fact; equal identities are equal numbers, and no others.
@@ -26,31 +29,35 @@ class Reader:
     def __init__(self, enums: EnumSorts) -> None:
         self._enums = enums
         self._facts: list[tuple[str, Z3Facts, Mapping[str, Fact]]] = []
+        self._heard: list[int] = []
         self._constants: dict[str, tuple[str, str, FactType | None]] = {}
+        self._flags: dict[str, tuple[str, str]] = {}
         self._identities: dict[str, int] = {}
 
     def facts(self, scope: str, facts: Z3Facts, declared: Mapping[str, Fact]) -> None:
         """Constants that were made of facts, and those that will be."""
         self._facts.append((scope, facts, declared))
+        self._heard.append(0)
 
     def constant(self, scope: str, path: str, term: Any, kind: FactType | None = None) -> None:
         """One constant; without a type it is a whole number, or true or false."""
-        self._constants[str(term)] = scope, path, kind
+        self._constants[term.decl().name()] = scope, path, kind
 
     def formula(self, term: Any) -> Formula:
         """A formula over the constants that are known by now; others stay free."""
-        flags: dict[str, tuple[str, str]] = {}
-        for scope, facts, declared in self._facts:
-            for path in (path for path in facts.paths if path in declared):
+        for place, (scope, facts, declared) in enumerate(self._facts):
+            paths = facts.paths
+            for path in (path for path in paths[self._heard[place] :] if path in declared):
                 self.constant(scope, path, facts(path).value, declared[path].type)
-                flags[str(facts.flag(path))] = scope, path
-        reads = []
+                self._flags[facts.flag(path).decl().name()] = scope, path
+            self._heard[place] = len(paths)
+        reads: list[_Read] = []
         for constant in _constants(term):
-            name = str(constant)
+            name = constant.decl().name()
             if name in self._constants:
                 reads.append((constant, *self._constants[name], False))
-            elif name in flags:
-                reads.append((constant, *flags[name], None, True))
+            elif name in self._flags:
+                reads.append((constant, *self._flags[name], None, True))
         return Formula(self, term, reads)
 
     def term(self, kind: FactType | None, value: Any) -> Any:
@@ -75,7 +82,7 @@ class Reader:
 class Formula:
     """A formula, and the facts that it reads; what was worked out once for equal facts is remembered."""
 
-    def __init__(self, reader: Reader, term: Any, reads: list[tuple[Any, str, str, FactType | None, bool]]) -> None:
+    def __init__(self, reader: Reader, term: Any, reads: list[_Read]) -> None:
         self._reader, self._term, self._reads = reader, term, reads
         self._known: dict[tuple[Value, ...], bool] = {}
 

@@ -194,15 +194,31 @@ class Run:
         self.gaps += [f"{label}: the solver gave up ({reason})" for label, reason in undecided]
         return possible
 
-    def fail(self, sentence: str, rule: str, place: object, scenario: Scenario | None) -> None:
-        """Record a failure, after replaying it; one that does not replay leaves the claim unknown."""
+    def fail(
+        self,
+        sentence: str,
+        rule: str,
+        place: object,
+        scenario: Scenario | None,
+        *,
+        axioms: Sequence[RuleSeen] = (),
+    ) -> None:
+        """Record a failure, after replaying it; one that does not replay leaves the claim unknown.
+
+        Args:
+            sentence: What goes wrong.
+            rule: The rule that is to blame.
+            place: Where it stands.
+            scenario: The story.
+            axioms: What fails that no rule says, and the engine cannot see therefore.
+        """
         replayed, differences, seen = False, list[str](), list[RuleSeen]()
         why = "no engine was given to replay it" if self.replayer is None else "it has no story to replay"
         if self.replayer is not None and scenario is not None:
             try:
                 result = self.replayer.replay(self.whole.rulebook, scenario)
                 replayed, differences, why = result.passed, result.differences, "; ".join(result.differences)
-                seen = self.replayer.seen(self.whole.rulebook, scenario, rule) if replayed else []
+                seen = [*axioms, *self.replayer.seen(self.whole.rulebook, scenario, rule)] if replayed else []
             except HitproofError as error:
                 why = str(error)
         if not replayed:

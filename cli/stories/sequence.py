@@ -52,7 +52,8 @@ def sequence_diagram(found: Counterexample, steps: Sequence[StepSeen]) -> str:
         for part in seen.conjuncts:
             if part.holds is not True:
                 values = ", ".join(f"{path} = {shown(value)}" for path, value in part.values.items())
-                lines.append(f"    Note over {over}: {_plain(f'{seen.rule}: {part.text} fails, {values}')}")
+                truth = "fails" if part.holds is False else "is unknown"
+                lines.append(f"    Note over {over}: {_plain(f'{seen.rule}: {part.text} {truth}, {values}')}")
     return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ import z3
 from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import reads
 from hitproof.spec.scenario import Expectation
+from hitproof.spec.seen import ConjunctSeen, RuleSeen
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
 from hitproof.verification.axioms.held import HELD, held_parts
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
@@ -23,6 +24,7 @@ from hitproof.verification.terms import all_of, any_of, negated
 __all__ = ["CLAIM"]
 
 CHECKS, EVENTS = "checks", "events"
+HELD_ROWS, TRUTHFUL_FACTS = "verification/axioms/held.py", "verification/axioms/truth.py"
 
 
 def parts(bound: BoundRulebook) -> list[Part]:
@@ -90,6 +92,7 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
             f"{group.id} is accepted and does not hold what is read",
             Expectation(accepted=True, ready=[group.id], at=length),
         ),
+        axioms=[_untrue("what a query reads there", HELD_ROWS, f"at {length} tokens", told, model, model.own, found)],
     )
 
 
@@ -175,7 +178,22 @@ def _report_event(run: Run, world: World, model: GroupModel, event: _Event, foun
             events=[decode_event(found, model, "s", step, donor="d" if step.donor is not None else None)],
             fill=False,
         ),
+        axioms=[_untrue("what the bytes are", TRUTHFUL_FACTS, "after event 1", names, model, step.post, found)],
     )
+
+
+def _untrue(what: str, place: str, moment: str, names: list[str], model: GroupModel, own: Any, found: Any) -> RuleSeen:
+    """The parts of an axiom that fail, each with the fact that it is named after."""
+    facts = model.group.facts
+    parts = [
+        ConjunctSeen(
+            text=name,
+            holds=False,
+            values={f"self.{name}": decode_value(found, facts[name], own(name))} if name in facts else {},
+        )
+        for name in names
+    ]
+    return RuleSeen(rule=what, place=place, moment=moment, conjuncts=parts)
 
 
 def _blame(group: BoundGroup, fact: str) -> tuple[str, object]:

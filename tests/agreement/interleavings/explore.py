@@ -119,7 +119,7 @@ class _Run:
         self.accepted += self.judge.accepted - before
 
     def _look(self, point: str) -> None:
-        """The log is the relation's, nothing else has changed, everything adds up, and readers read what was checked."""
+        """The log is the relation's, nothing else has changed, everything adds up, readers read what was checked."""
         taken, self.taken[:] = list(self.taken), []
         for step in taken:
             self.failure = self.failure or self.judge.refusal(step)

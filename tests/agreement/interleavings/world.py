@@ -1,14 +1,16 @@
-"""A real manager with two segments of one prompt, two requests that read both, and everybody who may come in between."""
+"""A real manager with two segments of one prompt, two requests that read both, and who may come in between."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 from hitproof.engine import Engine, load
 from hitproof.engine.cache import Answer, CacheManager, Hold, PlainMemory, Prompt
 from hitproof.engine.cache.log import StepLog
+from hitproof.engine.table import TransitionTable
 from hitproof.rules.profiles import load_profile
 from hitproof.rules.profiles.slim import slimmed
 from hitproof.spec.repair import RepairJob, RepairOutcome
@@ -16,7 +18,7 @@ from hitproof.spec.steplog import StepTaken
 from tests.agreement.interleavings.baton import Baton
 from tests.engine.cache.cases import IDENTITY, payload, prompt_tokens
 
-__all__ = ["ACTORS", "FIRST", "World", "engine"]
+__all__ = ["ACTORS", "FIRST", "World", "engine", "table"]
 
 UNIT = 16
 TOKENS = prompt_tokens(2 * UNIT)
@@ -37,6 +39,12 @@ def engine() -> Engine:
     profile = load_profile("gemma-3-27b")
     groups = tuple(group for group in profile.groups if group.id in (GROUP, "prefix_manifest"))
     return load(slimmed(profile.model_copy(update={"groups": groups}), 1))
+
+
+@cache
+def table() -> TransitionTable:
+    """The engine's table, which holds no segment, for all runs; whoever breaks how it is made clears this cache."""
+    return TransitionTable(engine().bound)
 
 
 class Launch:
@@ -77,9 +85,10 @@ class World:
         self._baton: Baton | None = None
         bound = engine()
         self.memory = PlainMemory(bound.bound, BLOCKS)
-        self.manager = CacheManager(
-            bound, self.memory, _nothing, unit=UNIT, host_bytes=1 << 20, request=IDENTITY, at=self._at
-        )
+        with patch("hitproof.engine.cache.core.TransitionTable", lambda _: table()):
+            self.manager = CacheManager(
+                bound, self.memory, _nothing, unit=UNIT, host_bytes=1 << 20, request=IDENTITY, at=self._at
+            )
         self.log = StepLog(self.manager._core, told, lambda: self._at("unlocked"))
         broken(self.manager)
         self.prompt = self.manager.prompt([*TOKENS, 1])
@@ -185,7 +194,9 @@ class World:
         slots = []
         for slot in core.slots[GROUP]:
             facts = slot.facts
-            mapped = None if slot.extent is None else slot.table == tuple(zip(slot.extent.blocks, slot.serials, strict=True))
+            mapped = (
+                None if slot.extent is None else slot.table == tuple(zip(slot.extent.blocks, slot.serials, strict=True))
+            )
             known = names.get(id(slot), ""), facts.form, facts.tier, facts.pins, mapped, bool(slot.keys)
             slots.append((*known, bool(slot.suspect), slot.owner is not None))
         leases = []
