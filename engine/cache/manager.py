@@ -6,6 +6,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
+from typing import Any
 from weakref import WeakSet
 
 from hitproof.engine.cache.adopting import Adopting
@@ -126,7 +127,7 @@ class CacheManager:
         self._numbers = itertools.count(1)
 
     @property
-    def runtime(self) -> object:
+    def runtime(self) -> Any:
         """The run-time facts; rates and loads may be set, pools and promises are the manager's own."""
         return self._core.runtime
 

@@ -77,7 +77,8 @@ def explore(
                 run.step(name)
             if not run.failure:
                 arrived(schedule, run)
-            found.failure, found.schedule = run.failure, schedule
+            if run.failure:
+                found.failure, found.schedule = run.failure, schedule
         finally:
             found.steps += run.accepted
             run.world.baton.close()
@@ -125,7 +126,9 @@ class _Run:
             self.failure = self.failure or self.judge.refusal(step)
         self.failure = self.failure or (_unconfirmed(taken) if point == "publish" else "")
         self.failure = self.failure or self.judge.unseen(self.world.log.now())
-        self.failure = self.failure or self.world.misread or self.world.baton.error
+        self.failure = self.failure or self.world.baton.error
+        # What is spoiled after the confirmation is read as it then is.
+        self.failure = self.failure or ("" if self.world.spoiled else self.world.misread)
         if not self.failure:
             try:
                 self.world.manager.check_integrity(quiet=False)

@@ -30,7 +30,7 @@ FIRST = {"home": (), "demoted": ("B",)}
 """Which of the segments A and B lie in host memory when a run begins, by its name."""
 
 ACTORS = ("reader", "sender", "writer", "evict A", "demote B", "promote B", "defragment", "keeper")
-"""Two requests; who writes another prompt; who moves and gives up segments."""
+"""Two requests; who writes another prompt; who moves and gives up segments. A `spoiler` may be added."""
 
 
 @cache
@@ -67,7 +67,7 @@ class World:
 
     Args:
         first: Which segments are demoted when it begins; one of `FIRST`.
-        actors: Who takes part; some of `ACTORS`.
+        actors: Who takes part; some of `ACTORS`, and the `spoiler`.
         told: Gets every step of the log.
         broken: Called with the manager before anybody acts.
     """
@@ -82,6 +82,7 @@ class World:
         self.phases = dict.fromkeys(actors, "")
         self.holds: dict[str, Hold] = {}
         self.misread = ""
+        self.spoiled = False
         self._baton: Baton | None = None
         bound = engine()
         self.memory = PlainMemory(bound.bound, BLOCKS)
@@ -101,13 +102,17 @@ class World:
             "reader": lambda: self._read("reader", late=False),
             "sender": lambda: self._read("sender", late=True),
             "writer": lambda: self._write(self.manager.prompt(OTHERS)),
-            "evict A": lambda: self._again("evict A", lambda: self.manager.evict(self.slots["A"])),
-            "demote B": lambda: self._again("demote B", lambda: self.manager.demote(self.slots["B"])),
-            "promote B": lambda: self._again("promote B", lambda: self.manager.promote(self.slots["B"])),
-            "defragment": lambda: self._again("defragment", lambda: self.manager.defragment(GROUP)),
-            "keeper": lambda: self._again("keeper", self.manager.housekeep),
+            "evict A": lambda: self._again(lambda: self.manager.evict(self.slots["A"])),
+            "demote B": lambda: self._again(lambda: self.manager.demote(self.slots["B"])),
+            "promote B": lambda: self._again(lambda: self.manager.promote(self.slots["B"]), "turn"),
+            "defragment": lambda: self._again(lambda: self.manager.defragment(GROUP)),
+            "keeper": lambda: self._again(self.manager.housekeep, "turn"),
+            "spoiler": self._spoil,
         }
         self._baton = Baton({name: bodies[name] for name in actors})
+        for name in actors:
+            # Up to the first point nothing happens to the manager.
+            self._baton.step(name)
 
     @property
     def baton(self) -> Baton:
@@ -120,12 +125,18 @@ class World:
         if self._baton is not None:
             self._baton.at(point)
 
-    def _again(self, name: str, operation: Callable[[], object]) -> None:
+    def _again(self, operation: Callable[[], object], point: str = "") -> None:
+        """An operation again and again; `point` is for one that may do nothing without coming by a point."""
         while True:
-            self.phases[name] = "under way"
+            if point:
+                self._at(point)
             operation()
-            self.phases[name] = ""
-            self._at("turn")
+
+    def _spoil(self) -> None:
+        """The entry of A in the page table leads elsewhere, and nobody has said so."""
+        self._at("turn")
+        self.log.faulted(self.slots["A"], _divert)
+        self.spoiled = True
 
     def _read(self, name: str, *, late: bool) -> None:
         """One request's life; a late one releases before the device has read."""
@@ -208,7 +219,11 @@ class World:
             ]
             leases.append((name, hold.usable, hold.open, tuple(noted)))
         points = tuple(sorted(self.baton.points().items()))
-        return tuple(slots), tuple(leases), points, tuple(sorted(self.phases.items())), len(core.draining)
+        return tuple(slots), tuple(leases), points, tuple(sorted(self.phases.items())), len(core.draining), self.spoiled
+
+
+def _divert(facts: Any) -> None:
+    facts.mapped_generation = None if facts.mapped_generation is None else facts.mapped_generation + 1
 
 
 def _nothing(_: RepairJob) -> RepairOutcome:
