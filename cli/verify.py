@@ -44,8 +44,11 @@ def verify(
         bool, typer.Option("--mutants", help="Also break the rules on purpose: each break must be refuted.")
     ] = False,
     timeout_ms: Annotated[
-        int, typer.Option("--timeout-ms", min=1, max=86_400_000, help="Time for each question to the solver.")
-    ] = 20_000,
+        int,
+        typer.Option(
+            "--timeout-ms", min=1, max=86_400_000, help="Time for each question to the solver, behind its effort."
+        ),
+    ] = 60_000,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the counterexamples: scenarios, diagrams and traces.")
     ] = None,

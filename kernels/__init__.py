@@ -1,7 +1,8 @@
 """What runs the declared repairs: a readable PyTorch reference for each, loaded when it is asked for."""
 
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.registry import BACKENDS, KERNELS, implementation, require_torch
-from hitproof.kernels.run import Done, Held, Job, KernelRunner, RepairFault, run_repair
+from hitproof.kernels.run import KernelRunner, run_repair
 
 __all__ = [
     "BACKENDS",

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from hitproof.kernels.run import Held, Job
+from hitproof.kernels.jobs import Held, Job
 
 __all__ = ["device_of", "moved"]
 

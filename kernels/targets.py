@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,9 @@ def compiled_for(target: str, repairs: Iterable[str], cases: int = 0) -> list[Co
 
 def specs_of(repair: str) -> list[CompileSpec]:
     """The ways in which a repair's kernels are launched."""
-    found: list[CompileSpec] = import_module(f"hitproof.kernels.{repair}.launch").specs()
+    # Where the cases are many, they have a file of their own.
+    module = "cases" if find_spec(f"hitproof.kernels.{repair}.cases") else "launch"
+    found: list[CompileSpec] = import_module(f"hitproof.kernels.{repair}.{module}").specs()
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from hitproof.kernels.configs import DEFAULT, INTERPRET, Config
-from hitproof.kernels.run import Held, Job
+from hitproof.kernels.jobs import Held, Job
 from hitproof.spec.repair import RepairRequest
 
 __all__ = ["NOTHING", "Traffic", "blocks_of", "cells_of", "row_bytes", "tiles_of", "traffic_of", "words_of"]

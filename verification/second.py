@@ -17,7 +17,9 @@ __all__ = ["Cvc5", "Status", "require_cvc5"]
 Status = Literal["sat", "unsat", "unknown"]
 
 MAX_EFFORT = 5_000_000
-"""Bound on cvc5's own count of steps for one question: the same on every machine, unlike time."""
+"""Bound on cvc5's own count of steps for one question: the same on every machine, unlike time. It is 29 times what the
+costliest question of the embedded rulebook takes (170,081 with cvc5 1.4.2).
+"""
 
 MAX_MEMORY_MB = 4096
 """Bound on the memory of the process in which cvc5 runs."""

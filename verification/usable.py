@@ -7,18 +7,19 @@ from typing import Any
 
 import z3
 
+from hitproof.spec.rulebook import Transition
 from hitproof.spec.scenario import Expectation, FactValue
 from hitproof.verification.axioms.blocks import owns
 from hitproof.verification.axioms.events import KNOWN_EVENTS, physically
 from hitproof.verification.axioms.held import held_parts, serve_parts
-from hitproof.verification.axioms.possible import BESIDE_READERS, SOLE_OWNERS, possible
+from hitproof.verification.axioms.possible import BESIDE_READERS, SOLE_OWNERS, STARTS, possible
 from hitproof.verification.axioms.reading_sets import POSITIONAL
 from hitproof.verification.axioms.told import exactly_told, told, told_by
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import decode_event, decode_scenario, decode_value, segment_of, small
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.run import Run
-from hitproof.verification.steps import Step, steps
+from hitproof.verification.steps import Step, make_step
 from hitproof.verification.terms import all_of, equal, negated
 
 __all__ = ["events_tell", "whole_is_accepted"]
@@ -119,7 +120,12 @@ def events_tell(run: Run) -> None:
     world = World(run.bound)
     model = world.group(run.group.id)
     truth = Truth.fresh(world.ctx, f"{run.group.id}.self.")
-    events = [_Event.of(run, model, step, truth) for step in steps(model) if step.transition.id in KNOWN_EVENTS]
+    events = [
+        _Event.of(run, model, make_step(model, transition, source), truth)
+        for transition in run.group.transitions
+        if transition.id in KNOWN_EVENTS
+        for source in dict.fromkeys((*transition.sources, *_starts(run, transition)))
+    ]
     run.count += len(events)
     base = [clause for _, clause in truthful(model, model.own, truth)]
     base += [world.shared(f"runtime.{name}").known for name in world.bound.rulebook.runtime]
@@ -133,6 +139,11 @@ def events_tell(run: Run) -> None:
         _report(run, model, event, found[0], found[1].model)
     elif run.must(world.ctx, [*base, tells, model.own("pins").value == 0], "a segment that tells all") is not None:
         run.witness = f"a segment of {run.group.id} can tell all"
+
+
+def _starts(run: Run, transition: Transition) -> list[str]:
+    """Forms from which the event starts, with the group's own name for its home."""
+    return [run.group.home if form == "home" else form for form in STARTS[transition.id]]
 
 
 def _far_from_their_ends(model: GroupModel) -> list[Any]:
@@ -170,7 +181,8 @@ class _Event:
             premise += [clause for _, clause in truthful(model, step.donor, donor)]
             premise += [clause for _, clause in told(model, step.donor, donor)]
             premise += step.donor.assumptions
-        can = all_of([*here, possible(model, step, model.own)], true)
+        starts = true if step.source in _starts(run, step.transition) else model.false
+        can = all_of([*here, starts, possible(model, step, model.own)], true)
         return cls(step, can, all_of(premise, true), [*told(model, step.post, after), *more])
 
     def questions(self, model: GroupModel, tells: Any) -> list[tuple[str, Any, _Event]]:
@@ -178,14 +190,15 @@ class _Event:
         name = f"{step.transition.id} from {step.source}"
         kept = all_of([clause for _, clause in self.clauses], true)
         given = [step.event(fact).known for fact in step.transition.takes]
-        fires = all_of([step.guard, *given], true)
+        guard = step.guard if step.source in step.transition.sources else model.false
+        fires = all_of([guard, *given], true)
         alone, asks = step.transition.id in SOLE_OWNERS, step.transition.owner == "sole"
         beside = all_of([self.can, owns(model, model.own), model.own("address").known], true)
         owned = bool(model.group.constants.get("has_bytes"))
         return [
             (f"{name} {BESIDE_OWNER}", beside if owned and alone and not asks else model.false, self),
             (f"{name} {NOT_BESIDE_OWNER}", beside if owned and asks and not alone else model.false, self),
-            (f"{name} does not happen though it can", all_of([tells, self.can, negated(step.guard)], true), self),
+            (f"{name} does not happen though it can", all_of([tells, self.can, negated(guard)], true), self),
             (f"{name} happens though it cannot", all_of([fires, negated(self.can)], true), self),
             (f"{name} leaves what cannot be told", all_of([tells, fires, self.carried, negated(kept)], true), self),
         ]

@@ -10,13 +10,13 @@ import torch
 from hitproof.kernels.blocks import Geometry, Pool
 from hitproof.kernels.index_rebuild import TokenIndexer
 from hitproof.kernels.index_remap import Move, RowMap
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.norms import Linear, Norm
 from hitproof.kernels.numbers import V4_INDEX_ROW, V4_ROW, RowFormat, plain_row
 from hitproof.kernels.promote.reference import Manifest
 from hitproof.kernels.recompress import Compressor
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.rotary import Rotary, frequencies
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.selftest.trial import COPY_TAGS, request_for
 from hitproof.kernels.tail_fill.projection import CachePath
 from hitproof.kernels.window_roll.boundary import Boundary

@@ -12,10 +12,10 @@ import torch
 from hitproof.kernels.checksum.reference import GOLDEN, mix
 from hitproof.kernels.index_rebuild import TokenIndexer, hadamard, token_keys
 from hitproof.kernels.index_remap.reference import remapped
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import decode, dtype_of, encode
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.layers import entries_between
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.tail_fill.projection import rows_from_inputs
 from hitproof.spec.repair import RepairRequest
 

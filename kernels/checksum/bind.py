@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum import launch, reference
 from hitproof.kernels.checksum.reference import finish
+from hitproof.kernels.jobs import Done, Held, Job
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Held, Job
 from hitproof.spec.repair import RepairRequest
 
 __all__ = ["measure", "run"]

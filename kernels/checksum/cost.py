@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum.launch import CONFIGS
 from hitproof.kernels.configs import INTERPRET
-from hitproof.kernels.run import Held, Job
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.traffic import Traffic, blocks_of, row_bytes, tiles_of, words_of
 from hitproof.spec.repair import RepairRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hitproof.kernels.run import Job
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.selftest.sizes import Size, random_rows, sizes
 from hitproof.kernels.selftest.trial import Setup, Trial, held_rows, request_for
 

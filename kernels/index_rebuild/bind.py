@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hitproof.kernels.index_rebuild import launch, reference
 from hitproof.kernels.index_rebuild.reference import ROTATIONS, TokenIndexer
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.recompress.bind import copy_facts
 from hitproof.kernels.recompress.inputs import LayerWeights, kept_from, require_layers
 from hitproof.kernels.recompress.layers import require_windows
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
 from hitproof.spec.repair import RepairRequest
 

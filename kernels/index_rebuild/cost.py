@@ -8,10 +8,10 @@ from hitproof.kernels.checksum.cost import measuring
 from hitproof.kernels.configs import INTERPRET
 from hitproof.kernels.index_rebuild.launch import CONFIGS, NATIVE_CONFIGS
 from hitproof.kernels.index_rebuild.reference import TokenIndexer
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import ROUNDING
 from hitproof.kernels.recompress.cost import of_entries
 from hitproof.kernels.row_constants import set_constants
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.traffic import NOTHING, Traffic, row_bytes, tiles_of
 from hitproof.spec.repair import RepairRequest
 

@@ -11,12 +11,12 @@ from hitproof.kernels.blocks import Geometry, Pool
 from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
 from hitproof.kernels.index_rebuild import choosing
 from hitproof.kernels.index_rebuild.reference import TokenIndexer, require_place, require_token_keys
+from hitproof.kernels.jobs import Held
 from hitproof.kernels.numbers import CODES, V32_INDEX_ROW, RowFormat, plain_row
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.launch import entries_into
 from hitproof.kernels.rotary import Rotary, frequencies, turns
 from hitproof.kernels.row_constants import cell_steps, form_constants, reading_of, set_constants, unit_for
-from hitproof.kernels.run import Held
 from hitproof.kernels.spans import Span, located
 from hitproof.kernels.steps import Step
 from hitproof.spec.errors import TensorError

@@ -14,13 +14,13 @@ import torch
 from torch.nn import functional
 
 from hitproof.kernels.blocks import read_table
+from hitproof.kernels.jobs import Held
 from hitproof.kernels.norms import Linear, projected
 from hitproof.kernels.numbers import RowFormat, decode, encode
 from hitproof.kernels.recompress import Compressed, Compressor, CompressorState, recompress
 from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows
 from hitproof.kernels.recompress.layers import entries_between
 from hitproof.kernels.rotary import Rotary, rotated
-from hitproof.kernels.run import Held
 from hitproof.kernels.spans import Span, fits, located, read_span, write_span
 from hitproof.spec.errors import TensorError
 

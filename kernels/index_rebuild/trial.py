@@ -11,11 +11,11 @@ import torch
 from hitproof.kernels.blocks import Geometry
 from hitproof.kernels.index_rebuild.reference import TokenIndexer
 from hitproof.kernels.index_rebuild.slow import drawn_indexer, slow_hadamard, slow_keys
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import V4_INDEX_ROW, V4_ROW, V32_INDEX_ROW, RowFormat, decode, encode, plain_row
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.slow import slow_entries
 from hitproof.kernels.recompress.trial import allowed_row_error, kept_inputs
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for
 
 __all__ = ["trials"]

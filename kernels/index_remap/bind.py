@@ -5,8 +5,8 @@ from __future__ import annotations
 from hitproof.kernels.checksum import finish
 from hitproof.kernels.index_remap import launch, reference
 from hitproof.kernels.index_remap.reference import Move, RowMap
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hitproof.kernels.configs import INTERPRET
 from hitproof.kernels.index_remap.launch import CONFIGS, places
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.relayout.cost import copying
-from hitproof.kernels.run import Job
 from hitproof.kernels.traffic import NOTHING, Traffic, tiles_of
 from hitproof.spec.repair import RepairRequest
 

@@ -9,8 +9,8 @@ import torch
 
 from hitproof.kernels.blocks import Geometry
 from hitproof.kernels.index_remap.reference import Move, RowMap
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.numbers import V4_INDEX_ROW
-from hitproof.kernels.run import Job
 from hitproof.kernels.selftest.sizes import Size, random_rows
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitproof.kernels.configs import INTERPRET
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.promote.launch import CONFIGS
-from hitproof.kernels.run import Job
 from hitproof.kernels.traffic import Traffic, blocks_of, row_bytes, tiles_of, words_of
 from hitproof.spec.repair import RepairRequest
 

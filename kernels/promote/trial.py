@@ -6,8 +6,8 @@ from functools import partial
 
 import torch
 
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.promote.reference import Manifest
-from hitproof.kernels.run import Job
 from hitproof.kernels.selftest.sizes import Size, random_rows, sizes
 from hitproof.kernels.selftest.slow import slow_fingerprint
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.recompress import launch, layers
 from hitproof.kernels.recompress.inputs import LayerWeights, require_layers
 from hitproof.kernels.recompress.layers import entries_between, require_windows
 from hitproof.kernels.recompress.pages import state_rows
 from hitproof.kernels.recompress.reference import live_rows
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum.cost import measuring
 from hitproof.kernels.configs import INTERPRET
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.norms import Linear
 from hitproof.kernels.numbers import ROUNDING
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.launch import STATE
 from hitproof.kernels.recompress.reference import live_rows
 from hitproof.kernels.recompress.sources import PROJECT, PROJECT_FP32
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.traffic import NOTHING, Traffic, row_bytes, tiles_of
 from hitproof.spec.repair import RepairRequest
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
+from hitproof.kernels.jobs import Held, RepairFault
 from hitproof.kernels.norms import Linear
 from hitproof.kernels.recompress.pages import read_rows
 from hitproof.kernels.recompress.reference import Compressor, project
-from hitproof.kernels.run import Held, RepairFault
 
 __all__ = ["LayerWeights", "kept_from", "kept_rows", "require_layers", "values_and_gates"]
 

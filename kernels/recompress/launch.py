@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from hitproof.kernels.blocks import read_table
-from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
+from hitproof.kernels.configs import DEFAULT, INTERPRET, Config, config_for
+from hitproof.kernels.jobs import Held
 from hitproof.kernels.numbers import RowFormat
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.layers import StoredState, require_windows
@@ -24,7 +25,6 @@ from hitproof.kernels.row_constants import (
     turns_on,
     unit_for,
 )
-from hitproof.kernels.run import Held
 from hitproof.kernels.steps import Step
 from hitproof.spec.errors import TensorError
 
@@ -36,7 +36,6 @@ __all__ = [
     "entry_meaning",
     "prepare_entries",
     "prepare_state",
-    "specs",
     "state_into",
 ]
 
@@ -251,10 +250,3 @@ def entry_meaning(compressor: Compressor, form: RowFormat) -> dict[str, Any]:
         **sets,
         "FORM": form_constants(form),
     }
-
-
-def specs() -> list[CompileSpec]:
-    """The cases of `cases.py`."""
-    from hitproof.kernels.recompress import cases
-
-    return cases.specs()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from hitproof.kernels.blocks import Pool
+from hitproof.kernels.jobs import Held, RepairFault
 from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows, values_and_gates
 from hitproof.kernels.recompress.pages import read_state, write_rows, write_state
 from hitproof.kernels.recompress.reference import Compressed, CompressorState, live_rows, recompress, state_from_rows
-from hitproof.kernels.run import Held, RepairFault
 
 __all__ = ["StoredState", "entries_between", "entries_into", "require_windows", "state_into"]
 

@@ -8,11 +8,11 @@ import torch
 
 from hitproof.kernels.blocks import read_table
 from hitproof.kernels.configs import DEFAULT, INTERPRET, Config, config_for
+from hitproof.kernels.jobs import Held, RepairFault
 from hitproof.kernels.norms import Linear
 from hitproof.kernels.numbers import RowFormat, dtype_of
 from hitproof.kernels.recompress.inputs import LayerWeights, kept_from
 from hitproof.kernels.row_constants import Reading, reading_of
-from hitproof.kernels.run import Held, RepairFault
 from hitproof.kernels.steps import Step
 from hitproof.spec.errors import TensorError
 

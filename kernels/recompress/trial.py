@@ -9,11 +9,11 @@ from functools import partial
 import torch
 
 from hitproof.kernels.blocks import Geometry
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.norms import Linear
 from hitproof.kernels.numbers import ROUNDING, V4_ROW, RowFormat, decode, encode, plain_row
 from hitproof.kernels.recompress.inputs import LayerWeights
 from hitproof.kernels.recompress.slow import drawn_compressor, slow_entries
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.selftest.trial import (
     COPY_TAGS,
     Setup,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum import finish
+from hitproof.kernels.jobs import Done, Job, RepairFault
 from hitproof.kernels.registry import pick
 from hitproof.kernels.relayout import launch, reference
-from hitproof.kernels.run import Done, Job, RepairFault
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitproof.kernels.configs import INTERPRET
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.relayout.launch import CONFIGS
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.traffic import NOTHING, Traffic, blocks_of, cells_of, tiles_of, words_of
 from hitproof.spec.repair import RepairRequest
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from hitproof.kernels.blocks import Geometry
-from hitproof.kernels.run import Job
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.selftest.sizes import Size, random_rows, sizes
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.jobs import Done, Job
 from hitproof.kernels.registry import pick
 from hitproof.kernels.requantize import launch, reference
-from hitproof.kernels.run import Done, Job
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 

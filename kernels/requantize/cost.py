@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum.cost import measuring
 from hitproof.kernels.configs import INTERPRET
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.numbers import ROUNDING, RowFormat
 from hitproof.kernels.requantize.launch import WIDEST
 from hitproof.kernels.requantize.runs import Run, kind_of, runs_of
-from hitproof.kernels.run import Job
 from hitproof.kernels.traffic import Traffic, row_bytes
 from hitproof.spec.repair import RepairRequest
 

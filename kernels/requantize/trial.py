@@ -8,8 +8,8 @@ from functools import partial
 import torch
 
 from hitproof.kernels.blocks import Geometry
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import ROUNDING, V4_ROW, RowFormat, decode, encode, plain_row, scales_for
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.selftest.sizes import random_values
 from hitproof.kernels.selftest.trial import (
     COPY_TAGS,

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.numbers import decode
-from hitproof.kernels.run import Done, Held, Job, RepairFault, run_repair
+from hitproof.kernels.run import run_repair
 from hitproof.kernels.selftest.slow import slow_fingerprint
 from hitproof.kernels.selftest.trial import Setup, Trial, read_rows, writable
 from hitproof.spec.errors import TensorError

@@ -12,8 +12,8 @@ from importlib import import_module
 import torch
 
 from hitproof.kernels.blocks import Geometry, Pool, pool_of
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import ROUNDING, RowFormat
-from hitproof.kernels.run import Held, Job
 from hitproof.spec.facts import Value
 from hitproof.spec.repair import RepairRequest
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitproof.kernels.checksum.bind import measure
+from hitproof.kernels.jobs import Done, Held, Job, RepairFault
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Held, Job, RepairFault
 from hitproof.kernels.spans import Span
 from hitproof.kernels.tail_fill import launch, reference
 from hitproof.kernels.tail_fill.projection import CachePath

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hitproof.kernels.checksum.cost import measuring
 from hitproof.kernels.configs import INTERPRET
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.norms import Linear, Norm
 from hitproof.kernels.numbers import ROUNDING
 from hitproof.kernels.rotary import Rotary
 from hitproof.kernels.row_constants import set_constants
-from hitproof.kernels.run import Held, Job
 from hitproof.kernels.tail_fill.launch import configs_for
 from hitproof.kernels.tail_fill.projection import CachePath
 from hitproof.kernels.traffic import NOTHING, Traffic, tiles_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hitproof.kernels.configs import DEFAULT, INTERPRET, CompileSpec, Config, config_for
+from hitproof.kernels.configs import DEFAULT, INTERPRET, Config, config_for
 from hitproof.kernels.norms import Linear, Norm
 from hitproof.kernels.numbers import CODES, RowFormat, dtype_of
 from hitproof.kernels.rotary import Rotary
@@ -39,7 +39,6 @@ __all__ = [
     "enqueue",
     "meaning",
     "prepare",
-    "specs",
     "tail_fill",
 ]
 
@@ -232,10 +231,3 @@ def meaning(input_form: RowFormat, before: Norm | None, rows: MadeRows, form: Ro
         **set_constants(form.values, rows.rotary),
         "FORM": form_constants(form),
     }
-
-
-def specs() -> list[CompileSpec]:
-    """The cases of `cases.py`."""
-    from hitproof.kernels.tail_fill import cases
-
-    return cases.specs()

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 
 from hitproof.kernels.blocks import Geometry, Layout
+from hitproof.kernels.jobs import Job
 from hitproof.kernels.numbers import ROUNDING, RowFormat, decode, dtype_of, encode, plain_row
-from hitproof.kernels.run import Job
 from hitproof.kernels.selftest.trial import COPY_TAGS, Setup, Trial, empty_copy, held_rows, request_for
 from hitproof.kernels.tail_fill.projection import CachePath
 from hitproof.kernels.tail_fill.slow import drawn_path, slow_row

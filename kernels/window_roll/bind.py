@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from hitproof.kernels.checksum.reference import finish
+from hitproof.kernels.jobs import Done, Job, RepairFault
 from hitproof.kernels.registry import pick
-from hitproof.kernels.run import Done, Job, RepairFault
 from hitproof.kernels.window_roll import launch, reference
 from hitproof.kernels.window_roll.boundary import Boundary
 from hitproof.kernels.window_roll.reference import Order, Ring, lost_rows, ring_after

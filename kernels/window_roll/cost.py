@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitproof.kernels.configs import INTERPRET
-from hitproof.kernels.run import Held, Job
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.traffic import NOTHING, Traffic, blocks_of, tiles_of, words_of
 from hitproof.kernels.window_roll.launch import CONFIGS, programs_of
 from hitproof.spec.repair import RepairRequest

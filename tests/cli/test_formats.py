@@ -22,7 +22,7 @@ from hitproof.cli.formats.markdown import markdown_summary
 from hitproof.cli.formats.sarif import sarif_log
 from hitproof.spec.mutation import EditFate, MutationReport
 from hitproof.spec.proof import ClaimResult, Counterexample, MutantResult, VerifyReport
-from hitproof.verification.diff.report import Difference, DiffReport
+from hitproof.verification.diff.report import Difference, DiffReport, Relation
 
 PROFILES = ("gemma-3-27b", "gpt-oss-20b")
 
@@ -276,7 +276,7 @@ class TestDiff:
 
     def test_what_is_looser_is_a_finding(self) -> None:
         """Looser and incomparable fail, undecided is unknown, stricter is good; all are told of the newer file."""
-        relations = ("looser", "incomparable", "undecided", "stricter")
+        relations: tuple[Relation, ...] = ("looser", "incomparable", "undecided", "stricter")
         differences = [
             Difference(what="group", profiles=list(PROFILES), subject=name, relation=name, sentence="it differs")
             for name in relations

@@ -40,6 +40,14 @@ def claim(verdict: ClaimVerdict, name: str = "sound", example: Counterexample | 
     )
 
 
+def contradicted(name: str = "sound") -> ClaimResult:
+    """A claim against which nothing was found but a story in which the engine does otherwise."""
+    example = Counterexample(
+        sentence="rows are missing", rule="a/b", place="a.yaml:1:1", scenario=STORY, replayed=False, differences=["no"]
+    )
+    return claim("unknown", name, example)
+
+
 def report(verdict: ClaimVerdict, *results: ClaimResult, mutants: tuple[MutantResult, ...] = ()) -> VerifyReport:
     """One report."""
     return VerifyReport(
@@ -92,13 +100,18 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[VerifyReport], dict[str
         (report("proved", claim("proved"), mutants=(mutant("proved"),)), 1),
         (report("proved", claim("proved"), mutants=(mutant("unknown"),)), 2),
         (report("refuted", claim("refuted"), mutants=(mutant("unknown"),)), 1),
+        (report("unknown", contradicted()), 4),
+        (report("refuted", claim("refuted"), contradicted("complete")), 4),
     ],
-    ids=["proved", "refuted", "unknown", "killed", "alive", "undecided", "refuted outranks"],
+    ids=[
+        *("proved", "refuted", "unknown", "killed", "alive", "undecided", "refuted outranks"),
+        *("contradicted", "contradiction outranks"),
+    ],
 )
 def test_the_verdict_is_the_exit_code(
     made: VerifyReport, code: int, answer: Callable[[VerifyReport], dict[str, Any]]
 ) -> None:
-    """0 proved, 1 refuted or a mutant lives, 2 unknown; JSON is the report itself."""
+    """0 proved, 1 refuted or a mutant lives, 2 unknown, 4 contradicted by the engine; JSON is the report itself."""
     answer(made)
     done = run("verify", "--format", "json")
     assert code == done.code
@@ -111,12 +124,13 @@ def test_the_verifier_gets_what_was_asked_for(answer: Callable[[VerifyReport], d
     handed = answer(report("proved", claim("proved")))
     done = run(
         *("verify", "mixed_attention", "--profile", "gemma-3-27b", "--claim", "sound", "--claim", "complete"),
-        *("--mutants", "--timeout-ms", "5000"),
+        *("--mutants", "--timeout-ms", "5000", "--counterexamples", "7"),
     )
     assert 0 == done.code
     assert read_source("mixed_attention").digest == handed["source"].digest
     assert ["gemma-3-27b"] == [profile.name for profile in handed["profiles"]]
     assert (["sound", "complete"], 5000, True) == (handed["claims"], handed["timeout_ms"], handed["mutants"])
+    assert 7 == handed["counterexamples"]
     assert hasattr(handed["replayer"], "replay")
 
 

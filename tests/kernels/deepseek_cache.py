@@ -8,6 +8,7 @@ import torch
 
 from hitproof.kernels.blocks import Geometry, Pool, pool_of, scatter
 from hitproof.kernels.index_rebuild import compressed_keys, token_keys
+from hitproof.kernels.jobs import Held, Job
 from hitproof.kernels.numbers import RowFormat, encode, plain_row
 from hitproof.kernels.recompress import (
     Compressed,
@@ -20,7 +21,7 @@ from hitproof.kernels.recompress import (
 )
 from hitproof.kernels.recompress.inputs import LayerWeights, kept_rows
 from hitproof.kernels.recompress.pages import read_rows, read_state, state_format, state_rows
-from hitproof.kernels.run import Held, Job, run_repair
+from hitproof.kernels.run import run_repair
 from hitproof.spec.repair import RepairRequest
 from tests.kernels.tiny_deepseek import compressor_of, indexer_of, projections_of
 

@@ -9,8 +9,8 @@ import torch
 from transformers import DynamicCache
 
 from hitproof.kernels.blocks import Geometry, pool_of
+from hitproof.kernels.jobs import Held
 from hitproof.kernels.numbers import RowFormat, decode, dtype_of, encode, plain_row
-from hitproof.kernels.run import Held
 from hitproof.kernels.spans import Span, read_span, write_span
 from hitproof.spec.repair import RepairRequest
 

@@ -22,9 +22,10 @@ from hitproof.kernels.backend import backend_on, default_backend, self_check  # 
 from hitproof.kernels.blocks import Geometry, Pool  # noqa: E402
 from hitproof.kernels.checksum import launch  # noqa: E402
 from hitproof.kernels.devices import device_of, moved  # noqa: E402
+from hitproof.kernels.jobs import Held, Job  # noqa: E402
 from hitproof.kernels.numbers import plain_row  # noqa: E402
 from hitproof.kernels.registry import INTERPRETER_SWITCH, implementation, pick  # noqa: E402
-from hitproof.kernels.run import Held, Job, run_repair  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.selftest import trials_of  # noqa: E402
 from hitproof.spec.errors import UsageError  # noqa: E402
 from tests.architecture.source_tree import LINKS  # noqa: E402

@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch")
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
 from hitproof.kernels.index_remap import Move, RowMap, index_remap, remapped  # noqa: E402
+from hitproof.kernels.jobs import Held, Job, RepairFault  # noqa: E402
 from hitproof.kernels.numbers import plain_row  # noqa: E402
-from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.spans import Span, read_span, write_span  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
 from hitproof.spec.repair import RepairRequest  # noqa: E402

@@ -18,6 +18,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
+from hitproof.kernels.jobs import Held  # noqa: E402
 from hitproof.kernels.norms import Linear  # noqa: E402
 from hitproof.kernels.numbers import V4_INDEX_ROW, V4_ROW, RowFormat, encode, plain_row  # noqa: E402
 from hitproof.kernels.recompress import launch, layers  # noqa: E402
@@ -30,7 +31,7 @@ from hitproof.kernels.recompress.sources import scratch_size  # noqa: E402
 from hitproof.kernels.recompress.trial import allowed_row_error  # noqa: E402
 from hitproof.kernels.registry import INTERPRETER_SWITCH  # noqa: E402
 from hitproof.kernels.rotary import Rotary  # noqa: E402
-from hitproof.kernels.run import Held, RepairFault  # noqa: E402
+from hitproof.kernels.run import RepairFault  # noqa: E402
 from hitproof.kernels.selftest.trial import empty_copy, held_rows  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
 from tests.architecture.source_tree import LINKS  # noqa: E402
@@ -320,7 +321,7 @@ def test_no_block_that_is_not_there_is_touched() -> None:
 
 CHILD = """
 import json
-from hitproof.kernels.recompress.launch import specs
+from hitproof.kernels.recompress.cases import specs
 from hitproof.kernels.targets import compile_one
 chosen = [spec for spec in specs() if spec.kernel.__name__ == "project_kernel"]
 print(json.dumps([[spec.constants["NATIVE"], compile_one("recompress", spec, "sm100").matrix] for spec in chosen]))

@@ -9,9 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from hitproof.kernels.jobs import Held, RepairFault  # noqa: E402
 from hitproof.kernels.recompress.inputs import LayerWeights, values_and_gates  # noqa: E402
 from hitproof.kernels.recompress.slow import drawn_compressor  # noqa: E402
-from hitproof.kernels.run import Held, RepairFault, run_repair  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.selftest import Setup, trials_of  # noqa: E402
 from hitproof.kernels.selftest.trial import read_rows  # noqa: E402
 

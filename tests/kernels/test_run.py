@@ -13,9 +13,10 @@ from hitproof.engine.recovery import Recovered, Recovery  # noqa: E402
 from hitproof.engine.scenario import ScenarioRun  # noqa: E402
 from hitproof.kernels.blocks import Geometry  # noqa: E402
 from hitproof.kernels.checksum.bind import measure  # noqa: E402
+from hitproof.kernels.jobs import Held, Job  # noqa: E402
 from hitproof.kernels.numbers import encode, plain_row  # noqa: E402
 from hitproof.kernels.promote import Manifest  # noqa: E402
-from hitproof.kernels.run import Held, Job, KernelRunner  # noqa: E402
+from hitproof.kernels.run import KernelRunner  # noqa: E402
 from hitproof.kernels.selftest.trial import empty_copy, held_rows  # noqa: E402
 from hitproof.rules.bind import bind_rulebook  # noqa: E402
 from hitproof.rules.resolve import load_rulebook  # noqa: E402

@@ -13,7 +13,8 @@ transformers = pytest.importorskip("transformers")
 from transformers import DynamicCache  # noqa: E402
 
 from hitproof.kernels.checksum.bind import measure  # noqa: E402
-from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
+from hitproof.kernels.jobs import Held, Job, RepairFault  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from tests.kernels.stored_prefix import (  # noqa: E402
     cache_of,
     cache_rows,

@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch")
 
 from hitproof.kernels.blocks import Geometry, Pool, pool_of  # noqa: E402
 from hitproof.kernels.checksum import fingerprint  # noqa: E402
+from hitproof.kernels.jobs import Held, Job, RepairFault  # noqa: E402
 from hitproof.kernels.numbers import plain_row  # noqa: E402
-from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.spans import gather_slots, scatter_slots  # noqa: E402
 from hitproof.kernels.window_roll import Boundary, Ring, lost_rows, members, ring_after, window_roll  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402

@@ -14,8 +14,9 @@ transformers = pytest.importorskip("transformers")
 from transformers import DynamicCache  # noqa: E402
 from transformers.cache_utils import DynamicSlidingWindowLayer  # noqa: E402
 
+from hitproof.kernels.jobs import Held, Job, RepairFault  # noqa: E402
 from hitproof.kernels.numbers import decode, encode, plain_row  # noqa: E402
-from hitproof.kernels.run import Held, Job, RepairFault, run_repair  # noqa: E402
+from hitproof.kernels.run import run_repair  # noqa: E402
 from hitproof.kernels.spans import gather_slots, scatter_slots  # noqa: E402
 from hitproof.kernels.window_roll import Boundary, Ring, ring_after, window_roll  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402

@@ -11,8 +11,9 @@ import torch
 from transformers import DynamicCache
 
 from hitproof.kernels.blocks import Geometry, gather, pool_of, scatter
+from hitproof.kernels.jobs import Done, Held, Job
 from hitproof.kernels.numbers import RowFormat, decode, encode, plain_row
-from hitproof.kernels.run import Done, Held, Job, run_repair
+from hitproof.kernels.run import run_repair
 from hitproof.kernels.selftest.trial import COPY_TAGS, request_for
 from tests.kernels import tiny_deepseek, tiny_models
 

@@ -13,7 +13,7 @@ import z3
 from hitproof.verification.model import GroupModel
 from hitproof.verification.steps import Step
 
-__all__ = ["BESIDE_READERS", "SOLE_OWNERS", "possible"]
+__all__ = ["BESIDE_READERS", "SOLE_OWNERS", "STARTS", "possible"]
 
 BESIDE_READERS = frozenset({"append", "commit", "abort", "measure"})
 """Events that disturb nobody who holds the segment: its own writing, before anybody could find it, and reading."""
@@ -22,6 +22,19 @@ SOLE_OWNERS = frozenset(
     {"append", "commit", "rollback", "rollback_window", "roll_window", "unseal", "defragment", "remap_rows"}
 )
 """Events that write into the block, that make room to write in it, or that move what lies there."""
+
+
+STARTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("allocate", "share"), ("discarded",)),
+    **dict.fromkeys(("append", "commit", "abort"), ("pending",)),
+    **dict.fromkeys(("rollback", "rollback_window", "roll_window", "unseal", "demote_begin"), ("home",)),
+    **dict.fromkeys(("measure", "remap_rows", "defragment"), ("home",)),
+    **dict.fromkeys(("demote_end", "promote_end", "promote_failed", "demote_failed", "transfer_failed"), ("moving",)),
+    **dict.fromkeys(("spill", "promote_begin"), ("demoted",)),
+    **dict.fromkeys(("evict", "quarantine"), ("home", "demoted")),
+    "discard": ("quarantined",),
+}
+"""Forms from which each event starts."""
 
 
 def possible(model: GroupModel, step: Step, own: Any) -> Any:

@@ -104,7 +104,7 @@ def repaired(
                 oldest = to - before["window"]
                 low = z3.If(oldest > before["lo"], oldest, before["lo"])
                 room = {"lo": low, "origin": post("start").value}
-            joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end)
+            joined = z3.And(before["lo"] <= first, end <= before["hi"], first <= end, end < to)
             # The rows that it does not make must be there, to the last byte.
             tokens, size = int(model.group.constants.get("row_tokens", 1)), int(model.group.constants["row_bytes"])
             whole = (end - before["origin"]) * size <= before["bytes"] * tokens

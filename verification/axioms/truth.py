@@ -117,6 +117,9 @@ def truthful(model: GroupModel, own: Any, truth: Truth) -> list[tuple[str, Any]]
             say(name, alive, (name,), truth[name] == fact(name))
     if model.group.constants.get("has_bytes"):
         say("device", on_block, (), truth["device"])
+        # Where a segment is at home, or begins, no move of it is under way.
+        at_rest = z3.Or(at_home, form == model.world.enums.member(facts["form"].type, "pending"))
+        say("at_rest", at_rest, (), own("bound_for").value == model.world.enums.member(facts["tier"].type, "device"))
         say(
             "mine",
             alive,

@@ -166,6 +166,10 @@ class OptionStep:
                 # These measure what they read against what was recorded, and fail where it differs.
                 if self.option.repair not in ("promote", "checksum", "relayout"):
                     parts.append(before["intact"])
+                else:
+                    # Where it is known already that it differs, they can only fail.
+                    measured, recorded = model.own("measured"), model.own("recorded")
+                    parts.append(z3.Or(z3.Not(measured.known), measured.value == recorded.value))
                 if self.option.repair != "promote":
                     pool = world.shared("runtime.pool_epoch").value
                     parts += [before["device"], before["mapped"], before["pool"] == pool]

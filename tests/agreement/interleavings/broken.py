@@ -127,7 +127,9 @@ BROKEN = {
     "no pin": Broken("the pin of a lease", ((Lease, "_pin", lambda self: None),)),
     "pins given back twice": Broken("the count of pins", ((Lease, "_unpin", _twice),)),
     "no fence": Broken("the wait for the device before pins are given back", ((Lease, "_go_on", _let_go),)),
-    "used unconfirmed": Broken("the recheck before the use", ((Hold, "confirm", _used_at_once),)),
+    "used unconfirmed": Broken(
+        "the recheck before the use", ((Hold, "confirm", _used_at_once),), cast=("reader", "spoiler")
+    ),
     "published unconfirmed": Broken(
         "the recheck before the publication",
         ((Publishing, "publish", _unconfirmed),),
@@ -139,7 +141,7 @@ BROKEN = {
         ((Lease, "confirm", lambda self: True),),
         cast=("reader", "spoiler"),
     ),
-    "no epoch": Broken("the growth of epochs", ((_Writer, "_effects", _without("epoch = ", "n_epoch")),)),
+    "no epoch": Broken("the growth of epochs", ((_Writer, "_effects", _without("n_epoch")),)),
     "no mapping": Broken(
         "the generation of a page table entry that leads elsewhere",
         ((_Writer, "_effects", _without("mapped_generation")),),

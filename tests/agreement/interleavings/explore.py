@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from hitproof.engine.cache import CacheManager
 from hitproof.spec.errors import InternalError
 from hitproof.spec.steplog import EventTaken, LeaseTaken, StepTaken
 from hitproof.verification.acceptance import Acceptor
-from tests.agreement.interleavings.world import ACTORS, World, engine
+from tests.agreement.interleavings.world import Abstract, World, engine
 
 __all__ = ["Explored", "explore"]
 
@@ -31,7 +30,7 @@ class Explored:
         schedule: Who took which step up to there.
     """
 
-    states: dict[Any, int] = field(default_factory=dict)
+    states: dict[Abstract, int] = field(default_factory=dict)
     edges: int = 0
     steps: int = 0
     runs: int = 0
@@ -42,8 +41,8 @@ class Explored:
 def explore(
     first: str,
     limit: int,
+    actors: tuple[str, ...],
     *,
-    actors: tuple[str, ...] = ACTORS,
     acceptor: Acceptor | None = None,
     broken: Callable[[CacheManager], None] = lambda _: None,
     deadline: Callable[[], bool] = lambda: False,
@@ -115,7 +114,7 @@ class _Run:
             return
         before = self.judge.accepted
         point = self.world.baton.points()[name]
-        self.world.baton.step(name)
+        self.world.step(name)
         self._look(point)
         self.accepted += self.judge.accepted - before
 
@@ -126,9 +125,7 @@ class _Run:
             self.failure = self.failure or self.judge.refusal(step)
         self.failure = self.failure or (_unconfirmed(taken) if point == "publish" else "")
         self.failure = self.failure or self.judge.unseen(self.world.log.now())
-        self.failure = self.failure or self.world.baton.error
-        # What is spoiled after the confirmation is read as it then is.
-        self.failure = self.failure or ("" if self.world.spoiled else self.world.misread)
+        self.failure = self.failure or self.world.misread or self.world.baton.error
         if not self.failure:
             try:
                 self.world.manager.check_integrity(quiet=False)

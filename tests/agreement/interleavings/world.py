@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
@@ -18,7 +20,7 @@ from hitproof.spec.steplog import StepTaken
 from tests.agreement.interleavings.baton import Baton
 from tests.engine.cache.cases import IDENTITY, payload, prompt_tokens
 
-__all__ = ["ACTORS", "FIRST", "World", "engine", "table"]
+__all__ = ["Abstract", "CASTS", "FIRST", "World", "engine", "table"]
 
 UNIT = 16
 TOKENS = prompt_tokens(2 * UNIT)
@@ -26,11 +28,21 @@ OTHERS = prompt_tokens(UNIT, seed=5)
 GROUP = "full"
 BLOCKS = 6
 
+_IDLE = ("turn", "look", "evict", "demote_begin", "move")
+"""Points at which an actor has begun nothing yet."""
+
 FIRST = {"home": (), "demoted": ("B",)}
 """Which of the segments A and B lie in host memory when a run begins, by its name."""
 
-ACTORS = ("reader", "sender", "writer", "evict A", "demote B", "promote B", "defragment", "keeper")
-"""Two requests; who writes another prompt; who moves and gives up segments. A `spoiler` may be added."""
+CASTS = (
+    ("reader", "sender", "evict A", "demote B"),
+    ("reader", "sender", "promote B", "demote B"),
+    ("reader", "sender", "evict A", "writer"),
+    ("reader", "sender", "defragment", "demote B"),
+    ("reader", "sender", "promote B", "keeper"),
+    ("reader", "sender", "demote B", "spoiler"),
+)
+"""Two requests, and two of those who move, give up, write or spoil segments. Who moves does it again and again."""
 
 
 @cache
@@ -45,6 +57,31 @@ def engine() -> Engine:
 def table() -> TransitionTable:
     """The engine's table, which holds no segment, for all runs; whoever breaks how it is made clears this cache."""
     return TransitionTable(engine().bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Abstract:
+    """A state, without what does not decide what can happen next.
+
+    Args:
+        slots: Of each segment which one it is, form, tier, pins, whether the page table leads to its blocks and keys
+            to it, whether it is to be set apart, whether it is private.
+        leases: Of each hold what it reuses, whether it is open, and of each segment that it reads the form, and how far
+            the epoch has gone since it was noted.
+        points: Where each actor waits.
+        moved: For each actor that is in the midst of something, which segments have changed since its last step.
+        phases: How far each request is.
+        draining: Releases that wait for the device.
+        spoiled: Whether the spoiler has been.
+    """
+
+    slots: tuple[Any, ...]
+    leases: tuple[Any, ...]
+    points: tuple[tuple[str, str], ...]
+    moved: tuple[tuple[str, tuple[bool, ...]], ...]
+    phases: tuple[tuple[str, str], ...]
+    draining: int
+    spoiled: bool
 
 
 class Launch:
@@ -67,7 +104,7 @@ class World:
 
     Args:
         first: Which segments are demoted when it begins; one of `FIRST`.
-        actors: Who takes part; some of `ACTORS`, and the `spoiler`.
+        actors: Who takes part; see `CASTS`.
         told: Gets every step of the log.
         broken: Called with the manager before anybody acts.
     """
@@ -83,6 +120,7 @@ class World:
         self.holds: dict[str, Hold] = {}
         self.misread = ""
         self.spoiled = False
+        self._left: dict[str, tuple[tuple[int, int], ...]] = {}
         self._baton: Baton | None = None
         bound = engine()
         self.memory = PlainMemory(bound.bound, BLOCKS)
@@ -112,7 +150,7 @@ class World:
         self._baton = Baton({name: bodies[name] for name in actors})
         for name in actors:
             # Up to the first point nothing happens to the manager.
-            self._baton.step(name)
+            self.step(name)
 
     @property
     def baton(self) -> Baton:
@@ -152,6 +190,8 @@ class World:
             hold.release()
             return
         self.phases[name] = "confirmed"
+        if any(held.facts.mapped_generation != held.slot.facts.mapped_generation for held in hold.reads()):
+            self.misread = "a page table entry was changed after the check, and the confirmation said nothing of it"
         self._at("use")
         launch = Launch()
         self.log.used(hold)
@@ -198,8 +238,16 @@ class World:
         size = self.memory.shape(GROUP).payload_bytes(rows)
         return payload(size, start, end, prompt.digest(end))
 
-    def abstract(self) -> Any:
-        """The state in which two runs count as one: segments, leases, actors."""
+    def step(self, name: str) -> None:
+        """Let one actor take its next step."""
+        self.baton.step(name)
+        self._left[name] = self._epochs()
+
+    def _epochs(self) -> tuple[tuple[int, int], ...]:
+        return tuple((slot.incarnation, slot.facts.epoch) for slot in self.manager._core.slots[GROUP])
+
+    def abstract(self) -> Abstract:
+        """What of the state two runs must have in common to count as one."""
         core = self.manager._core
         names = {id(slot): name for name, slot in self.slots.items()}
         slots = []
@@ -219,7 +267,14 @@ class World:
             ]
             leases.append((name, hold.usable, hold.open, tuple(noted)))
         points = tuple(sorted(self.baton.points().items()))
-        return tuple(slots), tuple(leases), points, tuple(sorted(self.phases.items())), len(core.draining), self.spoiled
+        now = self._epochs()
+        moved = tuple(
+            (name, tuple(before != after for before, after in zip_longest(self._left.get(name, ()), now)))
+            for name, point in points
+            if point not in _IDLE
+        )
+        phases = tuple(sorted(self.phases.items()))
+        return Abstract(tuple(slots), tuple(leases), points, moved, phases, len(core.draining), self.spoiled)
 
 
 def _divert(facts: Any) -> None:
