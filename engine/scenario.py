@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hitproof.engine.decide import Engine
-from hitproof.engine.event import EventContext
+from hitproof.engine.event import EventContext, ImpossibleEventError
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.invariants import owns_block, violated_invariants
 from hitproof.engine.keys import request_key, segment_key
@@ -230,7 +230,13 @@ class ScenarioRun:
             donor=donor,
             sole=sole,
         )
-        return self.machine.fire(segment, event.trigger, context)
+        try:
+            return self.machine.fire(segment, event.trigger, context)
+        except ImpossibleEventError:
+            # A story that expects a refusal is told of one; elsewhere it is a mistake in the story.
+            if self.scenario.expect.refused_event is None:
+                raise
+            return False
 
     def _spoil(self, fault: Fault) -> None:
         """Something outside of the rules changes facts."""

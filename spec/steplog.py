@@ -47,7 +47,7 @@ class EventTaken:
     segment: Seen
     event: str
     happened: bool
-    arguments: Facts
+    arguments: Mapping[str, object]
     runtime: Facts
     kernel: Facts
     donor: Facts | None

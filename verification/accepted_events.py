@@ -115,5 +115,6 @@ class Events:
 
 def _listed(fact: Fact, value: object) -> object:
     """An argument as the event takes it: a list of tokens counts as a set."""
-    listed = fact.type.kind == "set" and isinstance(value, list | tuple | set)
-    return frozenset(value) if listed else value  # type: ignore[arg-type]
+    if fact.type.kind == "set" and isinstance(value, list | tuple | set):
+        return frozenset(value)
+    return value

@@ -28,8 +28,8 @@ class World:
 
     def __init__(self, bound: BoundRulebook, prefix: str = "", beside: World | None = None) -> None:
         self.bound = bound
-        self.ctx = z3.Context() if beside is None else beside.ctx
-        self.enums = EnumSorts(self.ctx) if beside is None else beside.enums
+        self.ctx: Any = z3.Context() if beside is None else beside.ctx
+        self.enums: EnumSorts = EnumSorts(self.ctx) if beside is None else beside.enums
         self.prefix = prefix
         self.true, self.false = self.enums.true, z3.BoolVal(False, ctx=self.ctx)
         rulebook = bound.rulebook

@@ -148,9 +148,12 @@ class Run:
         """
         self.obligations += 1
         asked = list(formulas)
-        told = z3.And(asked) if wrong is None else wrong
-        answer = self.asker.ask(ctx, self._anew(label, told, asked), soft=soft)
-        return self._heard(label, answer, told)
+        if any(cause.label == label for cause in self.known):
+            asked.append(without(label, z3.And(asked) if wrong is None else wrong, self.known))
+        answer = self._heard(label, self.asker.ask(ctx, asked, soft=soft))
+        if answer is not None:
+            self._failed = label, z3.And(asked) if wrong is None else wrong, answer.model
+        return answer
 
     def must_none(
         self,
@@ -177,8 +180,9 @@ class Run:
         if len(obligations) > 1 and self.asker.rules_out(ctx, premise, [formula for _, formula in obligations]):
             return None
         for label, formula in obligations:
-            found = self._heard(label, self.asker.ask(ctx, [*premise, formula], soft=soft), formula)
+            found = self._heard(label, self.asker.ask(ctx, [*premise, formula], soft=soft))
             if found is not None:
+                self._failed = label, formula, found.model
                 return label, found
         return None
 
@@ -255,20 +259,7 @@ class Run:
             asked=tuple(questions.asked),
         )
 
-    def _anew(self, label: str, wrong: Any, asked: list[Any]) -> list[Any]:
-        """The question, with causes that are known already ruled out."""
-        return (
-            asked
-            if not any(cause.label == label for cause in self.known)
-            else [
-                *asked,
-                without(label, wrong, self.known),
-            ]
-        )
-
-    def _heard(self, label: str, answer: Answer, wrong: Any = None) -> Answer | None:
+    def _heard(self, label: str, answer: Answer) -> Answer | None:
         if answer.status == "unknown":
             self.gaps.append(f"{label}: the solver gave up ({answer.reason})")
-        if answer.status == "sat" and wrong is not None:
-            self._failed = label, wrong, answer.model
         return answer if answer.status == "sat" else None

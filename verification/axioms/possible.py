@@ -87,9 +87,10 @@ def possible(model: GroupModel, step: Step, own: Any) -> Any:
         case "promote_failed":
             return z3.And(tier_in(own("tier"), *below), tier_in(own("bound_for"), "device"))
         case "share":
-            home = enums.member(facts["form"].type, model.group.home)
-            sealed = donor("sealed") if donor is not None else None
-            return true if sealed is None else z3.And(donor("form").value == home, sealed.known, sealed.value)
+            if donor is None:
+                return true
+            home, sealed = enums.member(facts["form"].type, model.group.home), donor("sealed")
+            return z3.And(donor("form").value == home, sealed.known, sealed.value)
         case "allocate" | "abort" | "unseal" | "measure" | "remap_rows" | "transfer_failed":
             return true
         case "evict" | "quarantine" | "discard":

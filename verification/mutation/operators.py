@@ -38,7 +38,7 @@ class Edit:
     rule: str
     what: str
     path: TreePath
-    value: object
+    value: Any
     change: str
 
     @property

@@ -10,7 +10,9 @@ from unittest.mock import patch
 
 from hitproof.engine.cache import CacheManager
 from hitproof.engine.cache.hold import Guarded, Hold
+from hitproof.engine.cache.look import view_again
 from hitproof.engine.cache.publishing import Publishing
+from hitproof.engine.cache.recovering import Attempt
 from hitproof.engine.lease import Lease
 from hitproof.engine.table import _Writer
 from tests.agreement.interleavings.world import table
@@ -57,14 +59,32 @@ def _no_lock(manager: CacheManager) -> None:
     manager._core.lock = nullcontext(True)
 
 
-def _without(*words: str) -> Callable[[_Writer], list[str]]:
-    """Effects of every event but those whose line names one of these."""
-    effects = _Writer._effects
+_effects = _Writer._effects
+
+
+def _without(word: str) -> Callable[[_Writer], list[str]]:
+    """Effects of every event but those whose line has this word."""
 
     def left(self: _Writer) -> list[str]:
-        return [line for line in effects(self) if not any(word in line for word in words)]
+        return [line for line in _effects(self) if word not in line]
 
     return left
+
+
+def _without_on_free(self: _Writer) -> list[str]:
+    """Effects, and the epoch stays where blocks are freed."""
+    lines = _effects(self)
+    return [line for line in lines if not (self.transition.frees and "n_epoch" in line)]
+
+
+def _read_first(self: Attempt) -> Any:
+    """The segments are read, and only then held; others come in between."""
+    core = self.core
+    state = view_again(core, self.found)
+    core.lock.__exit__(None, None, None)
+    core.at("between")
+    core.lock.__enter__()
+    return Guarded(core, self.found.slots()), state
 
 
 def _taken_bare(self: Guarded, core: Any, slots: Any) -> None:
@@ -142,6 +162,12 @@ BROKEN = {
         cast=("reader", "spoiler"),
     ),
     "no epoch": Broken("the growth of epochs", ((_Writer, "_effects", _without("n_epoch")),)),
+    "no epoch on free": Broken(
+        "the growth of epochs where blocks are freed", ((_Writer, "_effects", _without_on_free),)
+    ),
+    "read before held": Broken(
+        "that what is checked is held when it is read", ((Attempt, "_read", _read_first),), cast=("reader", "evict A")
+    ),
     "no mapping": Broken(
         "the generation of a page table entry that leads elsewhere",
         ((_Writer, "_effects", _without("mapped_generation")),),
