@@ -67,7 +67,7 @@ class Acceptor:
 
     def _judged(self, step: StepTaken) -> str:
         if isinstance(step, FaultDone):
-            return ""
+            return _fault(step.segment)
         what = "restore"
         if isinstance(step, EventTaken):
             what = step.event
@@ -104,6 +104,13 @@ class Acceptor:
         if step.does == "confirm" and step.answer is not all(as_noted):
             return f"a confirmation says {step.answer}, and that all is as noted is {all(as_noted)}"
         return ""
+
+
+def _fault(one: Seen) -> str:
+    """The faults of the relation: a pin is lost, or a page table entry is changed."""
+    changed = {name for name in one.before if one.before[name] != one.after[name]}
+    lost = changed == {"pins"} and _count(one.after["pins"]) == _count(one.before["pins"]) - 1
+    return "" if lost or changed <= {"mapped_generation"} else f"no fault changes {', '.join(sorted(changed))}"
 
 
 def _count(value: Value) -> int:

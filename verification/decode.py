@@ -29,6 +29,9 @@ def small(world: World, *models: GroupModel) -> Iterator[Any]:
     for model in models:
         # The engine asks one piece for everything.
         yield from (model.share_first == 0, model.share_to == FAR)
+        # A piece that begins behind the length would not be asked at all.
+        if "start" in model.group.facts:
+            yield model.own("start").value < world.length
         if "end" in model.group.facts:
             # Where it takes several pieces, the engine has each one answer up to its own end.
             end = model.own("end")

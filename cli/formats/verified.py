@@ -55,12 +55,22 @@ def _findings(report: VerifyReport, book: str) -> Iterator[Finding]:
             alike.setdefault((result.id, result.verdict, *about, "" if found else result.detail), []).append(result)
     for (claim, verdict, rule, place, sentence, detail), results in alike.items():
         names = few(list(dict.fromkeys(result.profile for result in results)))
-        message = f"{claim} is {verdict} for {names}: {sentence or detail or results[0].sentence}"
+        message = f"{claim} is {verdict} for {names}: {sentence or detail or results[0].sentence}{_part(results[0])}"
         yield found_at(place or book, claim, message, error=verdict == "refuted", rule=rule)
     for mutant in report.mutants:
         if not mutant.killed:
             failed = mutant.result.verdict != "unknown"
             yield found_at(mutant.place, mutant.claim, _survives(mutant), error=failed, rule=mutant.id)
+
+
+def _part(result: ClaimResult) -> str:
+    """The first part of a rule that does not hold, with what it read, where the engine has shown one."""
+    for seen in () if result.counterexample is None else result.counterexample.seen:
+        for part in seen.conjuncts:
+            if part.holds is not True:
+                values = ", ".join(f"{path} = {'unknown' if v is None else v}" for path, v in part.values.items())
+                return f"; {part.text} does not hold" + (f" ({values})" if values else "")
+    return ""
 
 
 def _survives(mutant: MutantResult) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hitproof.engine.cache.log import StepLog
 from hitproof.spec.bound import BoundRulebook
 from hitproof.spec.facts import Fact, admit
-from hitproof.spec.steplog import EventTaken, LeaseTaken, Restored, Seen, StepTaken
+from hitproof.spec.steplog import EventTaken, FaultDone, LeaseTaken, Restored, Seen, StepTaken
 from hitproof.verification.acceptance import Acceptor
 from tests.engine.cache.cases import Machine, prompt_tokens
 
@@ -132,8 +132,10 @@ def test_a_refusal_that_the_rules_do_not_know_is_refused() -> None:
 
 def test_a_step_without_the_lock_is_refused() -> None:
     """The proof takes every step to be one; whoever holds no lock has others in between."""
-    for place, step in (*_happened(), *_calls()):
-        assert "no single step" in _refusal(place, replace(step, locked=False))
+    for place, event in _happened():
+        assert "no single step" in _refusal(place, replace(event, locked=False))
+    for place, call in _calls():
+        assert "no single step" in _refusal(place, replace(call, locked=False))
 
 
 def test_a_confirmation_that_says_the_contrary_is_refused() -> None:
@@ -146,6 +148,27 @@ def test_a_release_that_does_not_wait_is_refused() -> None:
     """The device reads, and the pins are gone."""
     for place, step in _calls("release"):
         assert _refusal(place, replace(step, reading=True))
+
+
+def test_only_the_faults_of_the_proof_count_as_faults() -> None:
+    """A lost pin and a changed page table entry, and nothing beside them."""
+    before = {**_happened()[0][1].segment.before, "pins": 2, "mapped_generation": 4, "epoch": 3}
+    changes: tuple[tuple[dict[str, Any], bool], ...] = (
+        ({"pins": 1}, True),
+        ({"mapped_generation": 5}, True),
+        ({"mapped_generation": None}, True),
+        ({"pins": 3}, False),
+        ({"pins": 0}, False),
+        ({"epoch": 4}, False),
+        ({"pins": 1, "epoch": 4}, False),
+    )
+    group = _happened()[0][1].segment.group
+    for change, known in changes:
+        judge = _judge()
+        judge.restart()
+        start = Seen(1, group, {**before, "pins": 0, "mapped_generation": None}, before)
+        assert not judge.unseen([start])
+        assert (judge.refusal(FaultDone(Seen(1, group, before, {**before, **change}))) == "") is known, change
 
 
 def test_what_changes_between_two_steps_is_told() -> None:

@@ -54,6 +54,10 @@ def serve_parts(model: GroupModel, truth: Truth) -> list[tuple[str, Any]]:
     ]
     if constants.get("has_bytes"):
         parts += _byte_parts(model, truth, same)
+    if group.object not in POSITIONAL:
+        # What stands for a span that ends before it starts stands for nothing.
+        start, end = model.own("start"), model.own("end")
+        parts.append(("end", z3.And(start.known, end.known, start.value <= end.value)))
     match group.object:
         case "uncompressed_tail":
             parts += [

@@ -14,18 +14,23 @@ from hitproof.verification.acceptance import Acceptor
 from tests.agreement.interleavings.broken import BROKEN
 from tests.agreement.interleavings.explore import explore
 from tests.agreement.interleavings.soaked import soaked
-from tests.agreement.interleavings.world import CASTS, FIRST, engine
+from tests.agreement.interleavings.world import CASTS, FIRST, WIDER, engine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore, and print what was found; 1 where something was not as it should be."""
     parser = argparse.ArgumentParser(prog="python -m tests.agreement.interleavings", description=__doc__)
     parser.add_argument("--steps", type=int, default=12, help="steps of a run")
-    parser.add_argument("--cast", type=int, choices=range(len(CASTS)), help="only this cast")
+    parser.add_argument(
+        "--wide", action="store_true", help="casts of six too; at 12 steps that takes some minutes each"
+    )
+    parser.add_argument("--cast", type=int, choices=range(len(CASTS) + len(WIDER)), help="only this cast")
     parser.add_argument("--soak", type=float, default=20.0, help="seconds of each soak; 0 for none")
     given = parser.parse_args(arguments)
     judge, good = Acceptor(engine().bound), True
-    casts = CASTS if given.cast is None else (CASTS[given.cast],)
+    casts = (*CASTS, *WIDER) if given.wide else CASTS
+    if given.cast is not None:
+        casts = ((*CASTS, *WIDER)[given.cast],)
     print("actors | begins | states | edges | steps of the log | CPU s | failure")
     for cast in casts:
         for first in FIRST:

@@ -10,7 +10,8 @@ from hitproof.engine.cache import CacheManager
 from hitproof.spec.errors import InternalError
 from hitproof.spec.steplog import EventTaken, LeaseTaken, StepTaken
 from hitproof.verification.acceptance import Acceptor
-from tests.agreement.interleavings.world import Abstract, World, engine
+from tests.agreement.interleavings.abstract import Abstract, abstract
+from tests.agreement.interleavings.world import World, engine
 
 __all__ = ["Explored", "explore"]
 
@@ -62,7 +63,7 @@ def explore(
     left: deque[tuple[Schedule, tuple[str, ...]]] = deque()
 
     def arrived(schedule: Schedule, run: _Run) -> None:
-        state = run.world.abstract()
+        state = abstract(run.world)
         if state not in found.states:
             found.states[state] = len(schedule)
             if len(schedule) < limit:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
@@ -20,7 +18,7 @@ from hitproof.spec.steplog import StepTaken
 from tests.agreement.interleavings.baton import Baton
 from tests.engine.cache.cases import IDENTITY, payload, prompt_tokens
 
-__all__ = ["Abstract", "CASTS", "FIRST", "World", "engine", "table"]
+__all__ = ["CASTS", "FIRST", "GROUP", "WIDER", "World", "engine", "table"]
 
 UNIT = 16
 TOKENS = prompt_tokens(2 * UNIT)
@@ -28,13 +26,10 @@ OTHERS = prompt_tokens(UNIT, seed=5)
 GROUP = "full"
 BLOCKS = 6
 
-_IDLE = ("turn", "look", "evict", "demote_begin", "move")
-"""Points at which an actor has begun nothing yet."""
-
 FIRST = {"home": (), "demoted": ("B",)}
 """Which of the segments A and B lie in host memory when a run begins, by its name."""
 
-CASTS = (
+CASTS: tuple[tuple[str, ...], ...] = (
     ("reader", "sender", "evict A", "demote B"),
     ("reader", "sender", "promote B", "demote B"),
     ("reader", "sender", "evict A", "writer"),
@@ -43,6 +38,12 @@ CASTS = (
     ("reader", "sender", "demote B", "spoiler"),
 )
 """Two requests, and two of those who move, give up, write or spoil segments. Who moves does it again and again."""
+
+WIDER: tuple[tuple[str, ...], ...] = (
+    ("reader", "sender", "demote B", "promote B", "defragment", "evict A"),
+    ("reader", "sender", "writer", "evict A", "demote B", "keeper"),
+)
+"""Two requests, and four others at once."""
 
 
 @cache
@@ -57,31 +58,6 @@ def engine() -> Engine:
 def table() -> TransitionTable:
     """The engine's table, which holds no segment, for all runs; whoever breaks how it is made clears this cache."""
     return TransitionTable(engine().bound)
-
-
-@dataclass(frozen=True, slots=True)
-class Abstract:
-    """A state, without what does not decide what can happen next.
-
-    Args:
-        slots: Of each segment which one it is, form, tier, pins, whether the page table leads to its blocks and keys
-            to it, whether it is to be set apart, whether it is private.
-        leases: Of each hold what it reuses, whether it is open, and of each segment that it reads the form, and how far
-            the epoch has gone since it was noted.
-        points: Where each actor waits.
-        moved: For each actor that is in the midst of something, which segments have changed since its last step.
-        phases: How far each request is.
-        draining: Releases that wait for the device.
-        spoiled: Whether the spoiler has been.
-    """
-
-    slots: tuple[Any, ...]
-    leases: tuple[Any, ...]
-    points: tuple[tuple[str, str], ...]
-    moved: tuple[tuple[str, tuple[bool, ...]], ...]
-    phases: tuple[tuple[str, str], ...]
-    draining: int
-    spoiled: bool
 
 
 class Launch:
@@ -120,7 +96,7 @@ class World:
         self.holds: dict[str, Hold] = {}
         self.misread = ""
         self.spoiled = False
-        self._left: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.left: dict[str, tuple[tuple[int, int], ...]] = {}
         self._baton: Baton | None = None
         bound = engine()
         self.memory = PlainMemory(bound.bound, BLOCKS)
@@ -160,8 +136,12 @@ class World:
         return self._baton
 
     def _at(self, point: str) -> None:
-        if self._baton is not None:
-            self._baton.at(point)
+        if self._baton is None:
+            return
+        if self.log.lock.mine:
+            self.misread = f"the point '{point}' lies within a step"
+            return
+        self._baton.at(point)
 
     def _again(self, operation: Callable[[], object], point: str = "") -> None:
         """An operation again and again; `point` is for one that may do nothing without coming by a point."""
@@ -241,40 +221,11 @@ class World:
     def step(self, name: str) -> None:
         """Let one actor take its next step."""
         self.baton.step(name)
-        self._left[name] = self._epochs()
+        self.left[name] = self.epochs()
 
-    def _epochs(self) -> tuple[tuple[int, int], ...]:
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        """Which life of which slot, and its epoch."""
         return tuple((slot.incarnation, slot.facts.epoch) for slot in self.manager._core.slots[GROUP])
-
-    def abstract(self) -> Abstract:
-        """What of the state two runs must have in common to count as one."""
-        core = self.manager._core
-        names = {id(slot): name for name, slot in self.slots.items()}
-        slots = []
-        for slot in core.slots[GROUP]:
-            facts = slot.facts
-            mapped = (
-                None if slot.extent is None else slot.table == tuple(zip(slot.extent.blocks, slot.serials, strict=True))
-            )
-            known = names.get(id(slot), ""), facts.form, facts.tier, facts.pins, mapped, bool(slot.keys)
-            slots.append((*known, bool(slot.suspect), slot.owner is not None))
-        leases = []
-        for name, hold in sorted(self.holds.items()):
-            noted = [
-                (slot.number, slot.facts.form, slot.facts.epoch - held.facts.epoch)
-                for held in hold.reads()
-                for slot in (held.slot,)
-            ]
-            leases.append((name, hold.usable, hold.open, tuple(noted)))
-        points = tuple(sorted(self.baton.points().items()))
-        now = self._epochs()
-        moved = tuple(
-            (name, tuple(before != after for before, after in zip_longest(self._left.get(name, ()), now)))
-            for name, point in points
-            if point not in _IDLE
-        )
-        phases = tuple(sorted(self.phases.items()))
-        return Abstract(tuple(slots), tuple(leases), points, moved, phases, len(core.draining), self.spoiled)
 
 
 def _divert(facts: Any) -> None:
