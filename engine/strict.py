@@ -1,4 +1,4 @@
-"""Strict loading: rules run only where a proof of just these rules, for just this model, says that every claim holds."""
+"""Strict loading: rules run only where a proof of just these rules and just this model says that all claims hold."""
 
 from __future__ import annotations
 

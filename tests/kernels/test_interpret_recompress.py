@@ -18,7 +18,10 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
-from hitproof.kernels.jobs import Held  # noqa: E402
+from hitproof.kernels.jobs import (
+    Held,
+    RepairFault,
+)
 from hitproof.kernels.norms import Linear  # noqa: E402
 from hitproof.kernels.numbers import V4_INDEX_ROW, V4_ROW, RowFormat, encode, plain_row  # noqa: E402
 from hitproof.kernels.recompress import launch, layers  # noqa: E402
@@ -31,7 +34,6 @@ from hitproof.kernels.recompress.sources import scratch_size  # noqa: E402
 from hitproof.kernels.recompress.trial import allowed_row_error  # noqa: E402
 from hitproof.kernels.registry import INTERPRETER_SWITCH  # noqa: E402
 from hitproof.kernels.rotary import Rotary  # noqa: E402
-from hitproof.kernels.run import RepairFault  # noqa: E402
 from hitproof.kernels.selftest.trial import empty_copy, held_rows  # noqa: E402
 from hitproof.spec.errors import TensorError  # noqa: E402
 from tests.architecture.source_tree import LINKS  # noqa: E402

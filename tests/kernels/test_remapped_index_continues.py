@@ -18,8 +18,8 @@ pytest.importorskip("transformers", minversion="5.24")
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
 from hitproof.kernels.index_remap import Move, RowMap  # noqa: E402
+from hitproof.kernels.jobs import RepairFault  # noqa: E402
 from hitproof.kernels.numbers import decode, encode, plain_row  # noqa: E402
-from hitproof.kernels.run import RepairFault  # noqa: E402
 from hitproof.kernels.spans import gather_slots, scatter_slots  # noqa: E402
 from tests.kernels.whole_cache import (  # noqa: E402
     OTHER,
