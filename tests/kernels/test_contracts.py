@@ -17,10 +17,7 @@ import hitproof.kernels.requantize.reference as requantizing  # noqa: E402
 from hitproof.cli.kernel_deletions import Deletion, deletions  # noqa: E402
 from hitproof.kernels.blocks import scatter  # noqa: E402
 from hitproof.kernels.checksum import partial  # noqa: E402
-from hitproof.kernels.jobs import (
-    Done,
-    Held,
-)
+from hitproof.kernels.jobs import Done, Held  # noqa: E402
 from hitproof.kernels.registry import KERNELS  # noqa: E402
 from hitproof.kernels.requantize import requantize  # noqa: E402
 from hitproof.kernels.selftest import Trial, check_sources, check_trial, trials_of  # noqa: E402

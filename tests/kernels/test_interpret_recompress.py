@@ -18,10 +18,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from hitproof.kernels.blocks import Geometry, pool_of  # noqa: E402
-from hitproof.kernels.jobs import (
-    Held,
-    RepairFault,
-)
+from hitproof.kernels.jobs import Held, RepairFault  # noqa: E402
 from hitproof.kernels.norms import Linear  # noqa: E402
 from hitproof.kernels.numbers import V4_INDEX_ROW, V4_ROW, RowFormat, encode, plain_row  # noqa: E402
 from hitproof.kernels.recompress import launch, layers  # noqa: E402

@@ -16,10 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.24")
 
 from hitproof.kernels.blocks import Geometry, Pool, gather, scatter  # noqa: E402
-from hitproof.kernels.jobs import (
-    Held,
-    RepairFault,
-)
+from hitproof.kernels.jobs import Held, RepairFault  # noqa: E402
 from hitproof.kernels.numbers import encode  # noqa: E402
 from hitproof.kernels.promote import Manifest  # noqa: E402
 from hitproof.kernels.selftest.slow import slow_fingerprint  # noqa: E402
