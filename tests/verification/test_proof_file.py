@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitproof.engine import load
-from hitproof.rules.profiles import load_profile
+from hitproof.rules.profiles import load_profile, shipped_profiles
 from hitproof.rules.source import read_source
 from hitproof.spec.errors import ProofError, UsageError
 from hitproof.spec.proof import AXIOMS_DIGEST, CLAIMS
@@ -181,3 +181,9 @@ def test_only_the_deployments_key_vouches(proof: ProofFile, tmp_path: Path) -> N
             load(MODEL, strict=True, proof=path, key=key)
     with pytest.raises(UsageError, match="the public key cannot be read"):
         load(MODEL, strict=True, proof=path, key=b"no key")
+
+
+def test_the_embedded_rulebook_comes_with_its_verdicts() -> None:
+    """Strict loading works as installed, for every shipped model; `make proof` makes them anew after a change."""
+    for model in shipped_profiles():
+        assert load(model, strict=True).bound.profile.profile == model
