@@ -13,7 +13,7 @@ import z3
 from hitproof.verification.model import GroupModel
 from hitproof.verification.steps import Step
 
-__all__ = ["UNOWNED", "Memory", "owns", "writes_where"]
+__all__ = ["Memory", "UNOWNED", "owns", "writes_where"]
 
 UNOWNED = ("discarded", "demoted", "quarantined")
 VOID = 0
