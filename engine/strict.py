@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
 from hitproof.spec.errors import Position, ProofError, UsageError
 from hitproof.spec.profile import Profile
 from hitproof.spec.proof import AXIOMS_DIGEST, CLAIMS, SEMANTICS_VERSION
-from hitproof.spec.proof_file import ProofFile, read_proof
+from hitproof.spec.proof_file import ProofFile, profile_digest, read_proof
 from hitproof.spec.rulebook import Rulebook
 
 __all__ = ["require_proof"]
@@ -55,7 +54,7 @@ def require_proof(rulebook: Rulebook, profile: Profile, path: Path, key: str | P
             where=where,
             got=", ".join(sorted(proof.profiles)) or "no model",
         )
-    ours = hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
+    ours = profile_digest(profile)
     if proved.digest != ours:
         raise ProofError(
             f"the proof is of another model named '{profile.profile}'",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hitproof.spec.errors import Position, ProofError
+from hitproof.spec.profile import Profile
 from hitproof.spec.proof import ClaimVerdict, VerifyReport
 
-__all__ = ["MAX_PROOF_BYTES", "ProofFile", "ProvedProfile", "StoredOutcome", "read_proof"]
+__all__ = ["MAX_PROOF_BYTES", "ProofFile", "ProvedProfile", "StoredOutcome", "profile_digest", "read_proof"]
 
 MAX_PROOF_BYTES = 64 << 20
 """Nothing longer is parsed."""
@@ -90,6 +92,11 @@ class ProofFile(_Model):
         """The file's text."""
         data: Any = self.model_dump(mode="json")
         return json.dumps(data, sort_keys=True, indent=1, ensure_ascii=True) + "\n"
+
+
+def profile_digest(profile: Profile) -> str:
+    """Digest of a model's groups and constants."""
+    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
 
 
 def read_proof(content: bytes, name: str) -> ProofFile:

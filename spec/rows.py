@@ -6,12 +6,17 @@ from hitproof.spec.bound import BoundGroup
 from hitproof.spec.errors import ProfileError
 from hitproof.spec.memory import PoolShape
 
-__all__ = ["has_rows", "page_rows", "pool_shape", "rows_of"]
+__all__ = ["has_rows", "is_state", "page_rows", "pool_shape", "rows_of"]
 
 
 def has_rows(group: BoundGroup) -> bool:
     """Whether segments of the group have bytes; a boundary record or a manifest has none."""
     return bool(group.constants.get("has_bytes", True))
+
+
+def is_state(group: BoundGroup) -> bool:
+    """Whether a segment of the group is a state of one length, of which no part is of use."""
+    return "state_bytes" in group.constants
 
 
 def pool_shape(group: BoundGroup, blocks: int) -> PoolShape:
@@ -61,7 +66,7 @@ def rows_of(group: BoundGroup, start: int, end: int) -> int:
     A span has one for every `row_tokens` tokens; a state as many as `state_bytes` holds, whatever its tokens.
     """
     constants = group.constants
-    if "state_bytes" in constants:
+    if is_state(group):
         return int(constants["state_bytes"]) // int(constants.get("row_bytes", constants["state_bytes"]))
     tokens = int(constants["row_tokens"])
     return end // tokens - start // tokens

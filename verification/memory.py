@@ -13,10 +13,10 @@ import hitproof.rules
 import hitproof.spec
 from hitproof.spec.profile import Profile
 from hitproof.spec.proof import SEMANTICS_VERSION, VerifyReport
-from hitproof.spec.proof_file import ProofFile, ProvedProfile, StoredOutcome
+from hitproof.spec.proof_file import ProofFile, ProvedProfile, StoredOutcome, profile_digest
 from hitproof.verification.run import Outcome
 
-__all__ = ["Memory", "axioms_digest", "profile_digest", "same_question", "solver_name", "verifier_digest"]
+__all__ = ["Memory", "axioms_digest", "same_question", "solver_name", "verifier_digest"]
 
 HERE = Path(__file__).parent
 
@@ -129,11 +129,6 @@ def verifier_digest() -> str:
 def axioms_digest() -> str:
     """Digest of the axioms; `spec.proof.AXIOMS_DIGEST` repeats it for the running path."""
     return _digest_of_files(HERE / "axioms")
-
-
-def profile_digest(profile: Profile) -> str:
-    """Digest of a model's groups and constants."""
-    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
 
 
 def solver_name() -> str:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hitproof.engine.cache.core import Core
-from hitproof.engine.cache.manifest import MANIFEST
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import Entry
 from hitproof.engine.cache.tiers import Tiers
 from hitproof.engine.keys import request_key
 from hitproof.engine.store import Store
 from hitproof.spec.facts import Value
-from hitproof.spec.rows import rows_of
+from hitproof.spec.rows import is_state, rows_of
 
 __all__ = ["Adopting"]
 
@@ -68,9 +67,7 @@ class Adopting:
                 self._take_in(prompt, key, known, facts, entry)
         if entry.members:
             with core.lock:
-                manifests = next((one.id for one in core.bound.groups if one.object == MANIFEST), None)
-                if manifests is not None:
-                    entry.keys = core.index.keys(manifests, prompt, 0, prompt.length, inner=True)
+                entry.keys = core.manifest_keys(prompt)
                 self._tiers.write_manifest(entry)
         return len(entry.members)
 
@@ -83,7 +80,7 @@ class Adopting:
         slot.rows = rows_of(core.groups[known.group], known.start, known.end)
         slot.disk_key, slot.entry = key, entry
         self._tiers.is_on_disk(slot)
-        inner = "state_bytes" not in core.groups[known.group].constants
+        inner = not is_state(core.groups[known.group])
         core.index.file(slot, core.index.keys(known.group, prompt, known.start, known.end, inner=inner))
         entry.members.append(slot)
         entry.below.append((slot, slot.incarnation))

@@ -8,8 +8,10 @@ from threading import RLock
 from typing import Any
 
 from hitproof.engine.cache.columns import Columns
-from hitproof.engine.cache.index import Index
+from hitproof.engine.cache.index import Index, Key
+from hitproof.engine.cache.manifest import MANIFEST
 from hitproof.engine.cache.points import At
+from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.decide import Engine
 from hitproof.engine.event import EventContext
@@ -74,6 +76,8 @@ class Core:
         self.take_lease: Callable[[Iterable[Any], Leasing], Lease] = Lease.take
         self.groups = {group.id: group for group in bound.groups}
         self.index = Index(bound, unit)
+        self.manifests = next((group.id for group in bound.groups if group.object == MANIFEST), None)
+        """The group of the records of what lies in slower storage; None where the model has none."""
         enums = bound.rulebook.enums
         self.columns = {
             group: Columns(memory.shape(group).blocks, enums["form"], enums["tier"]) for group in memory.groups()
@@ -216,9 +220,9 @@ class Core:
         if recent.pop(slot, slot) is None:
             recent[slot] = None
 
-    def free_blocks(self) -> dict[str, int]:
-        """Free blocks of each pool."""
-        return {group: columns.free for group, columns in self.columns.items()}
+    def manifest_keys(self, prompt: Prompt) -> tuple[Key, ...]:
+        """The keys under which a manifest of an entry that was written for a prompt is filed."""
+        return () if self.manifests is None else self.index.keys(self.manifests, prompt, 0, prompt.length, inner=True)
 
     def _separate(self, slot: Slot, columns: Columns) -> None:
         """Blocks with a second owner must be such as the invariants over pairs allow (article 6.2)."""

@@ -18,6 +18,7 @@ from hitproof.engine.recovery import Recovered
 from hitproof.engine.state import Resolved
 from hitproof.spec.errors import InternalError
 from hitproof.spec.facts import Value
+from hitproof.spec.rows import is_state
 
 __all__ = ["Final", "Publishing"]
 
@@ -207,7 +208,7 @@ class Publishing:
             return private.found.pieces[place[0]][place[1]].slot.keys
         if facts.start is None or facts.end is None:
             return ()
-        inner = "state_bytes" not in self._core.groups[place[0]].constants
+        inner = not is_state(self._core.groups[place[0]])
         shared = _shared(facts)
         if shared <= facts.start or (shared < facts.end and not inner):
             return ()

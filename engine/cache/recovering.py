@@ -56,6 +56,8 @@ class Recovering:
     ) -> None:
         self.core, self.engine, self.decide, self.repairs = core, engine, decide, repairs
         self.publishing, self.measuring, self.promises = publishing, measuring, promises
+        self.read = frozenset(group.id for group in engine.judge.groups if group.mandatory)
+        """Groups that queries read. What a repair reads of the others is measured when it does."""
         self.claimed: dict[Any, object] = {}
         """Who recovers a segment, or a gap, right now: one recovery of a segment at a time."""
 
@@ -225,19 +227,17 @@ class Attempt:
             self.prompt,
             ended.usable,
             final.lease,
-            self._tables(final, ended.usable),
+            self._tables(final),
             approximate=any(view.exactness == "approximate" for views in final.views.values() for view, _ in views),
             measures=of.measuring.confirm,
             ended=lambda one: self._given_back(final),
         )
         return Answer(verdict, ended.usable, ended.decision, hold)
 
-    def _tables(self, final: Final, usable: int) -> dict[str, tuple[Held, ...]]:
+    def _tables(self, final: Final) -> dict[str, tuple[Held, ...]]:
         found: dict[str, tuple[Held, ...]] = {}
-        # No query reads the others; what a repair reads of them is measured when it does.
-        mandatory = {group.id for group in self.of.engine.judge.groups if group.mandatory}
         for group, views in final.views.items():
-            if group not in mandatory:
+            if group not in self.of.read:
                 continue
             read = tuple(Held(view, slot.mapped, slot) for view, slot in views if slot.mapped is not None)
             if read:

@@ -10,7 +10,7 @@ from typing import Any
 from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.look import Found
 from hitproof.engine.cache.room import Room
-from hitproof.engine.cache.slot import Slot
+from hitproof.engine.cache.slot import IDENTITY, Slot
 from hitproof.engine.cache.transfer import load_rows, read_stored
 from hitproof.engine.store import Store
 from hitproof.spec.facts import Value
@@ -25,7 +25,6 @@ Place = tuple[str, int]
 _SPAN = ("start", "end", "position")
 """What is measured of a span, as its writer tells it."""
 _WHERE = ("layout", "kernel_version", "v_layout")
-_IDENTITY = ("weights", "attention_config", "adapter", "media", "media_from", "salt")
 
 
 @dataclass(slots=True)
@@ -232,7 +231,7 @@ class Repairs:
         rows = 0
         if has_rows(group):
             rows = whole.rows if whole is not None and whole.rows else rows_of(group, start, end)
-        given: dict[str, Value] = {name: wanted.get(name) for name in _IDENTITY}
+        given: dict[str, Value] = {name: wanted.get(name) for name in IDENTITY}
         return self._room.allocate(
             request.group, rows, private.owner, start=start, matched=wanted.get("matched"), **given
         )

@@ -8,10 +8,13 @@ from typing import Any
 from hitproof.spec.bound import BoundGroup
 from hitproof.spec.memory import Extent, HostRows
 
-__all__ = ["Entry", "INVISIBLE", "Slot", "TableEntry"]
+__all__ = ["Entry", "IDENTITY", "INVISIBLE", "Slot", "TableEntry"]
 
 TableEntry = tuple[int, int]
 """A block, and the serial number at which it was given out when the entry was written."""
+
+IDENTITY = ("weights", "attention_config", "adapter", "media", "media_from", "salt")
+"""Facts that `allocate` is given of whom the bytes are."""
 
 INVISIBLE = ("pending", "moving", "quarantined", "discarded")
 """Forms in which no look-up finds a segment: every other form is the home form or `demoted`."""

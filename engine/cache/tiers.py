@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hitproof.engine.cache.core import Core
-from hitproof.engine.cache.manifest import MANIFEST, members_digest
-from hitproof.engine.cache.slot import Entry, Slot
+from hitproof.engine.cache.manifest import members_digest
+from hitproof.engine.cache.slot import IDENTITY, Entry, Slot
 from hitproof.engine.cache.transfer import load_rows, read_stored, save_rows
 from hitproof.engine.store import Receipt, Store
 from hitproof.spec.errors import InternalError
@@ -15,8 +15,6 @@ from hitproof.spec.facts import Value
 from hitproof.spec.memory import Extent, HostRows
 
 __all__ = ["Tiers"]
-
-_IDENTITY = ("weights", "attention_config", "adapter", "media", "media_from", "salt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,6 @@ class Tiers:
         self.host_recent: dict[Slot, None] = {}
         """Segments whose bytes lie in host memory, the longest unused first."""
         self.on_disk: dict[str, Slot] = {}
-        self._manifests = next((one.id for one in core.bound.groups if one.object == MANIFEST), None)
 
     def demote(self, slot: Slot, to: str = "host") -> bool:
         """Copy a segment's bytes to slower storage and free its device blocks.
@@ -185,11 +182,11 @@ class Tiers:
         if earlier is not None and not self.evict(earlier, at=False):
             earlier.suspect = "purge: superseded"
         below = [slot for slot, incarnation in entry.below if slot.incarnation == incarnation]
-        if not below or self._manifests is None:
+        if not below or core.manifests is None:
             return
         of = max(below, key=lambda slot: slot.facts.end).facts
-        identity: dict[str, Value] = {name: getattr(of, name) for name in _IDENTITY}
-        made = core.allocate(self._manifests, 0, None, start=0, matched=of.end, **identity)
+        identity: dict[str, Value] = {name: getattr(of, name) for name in IDENTITY}
+        made = core.allocate(core.manifests, 0, None, start=0, matched=of.end, **identity)
         if made is None:
             return
         digest = members_digest(entry)

@@ -10,21 +10,19 @@ from hitproof.engine.cache.hold import Hold
 from hitproof.engine.cache.manifest import MANIFEST
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.room import Room
-from hitproof.engine.cache.slot import Entry, Slot
+from hitproof.engine.cache.slot import IDENTITY, Entry, Slot
 from hitproof.engine.compile import CompiledGroup
 from hitproof.engine.healthy import healthy_segment
 from hitproof.engine.keys import segment_key
 from hitproof.spec.errors import InternalError, UsageError
 from hitproof.spec.facts import Value
 from hitproof.spec.memory import Extent, Payload
-from hitproof.spec.rows import has_rows, rows_of
+from hitproof.spec.rows import has_rows, is_state, rows_of
 
 __all__ = ["Span", "Writing", "spans_to_write"]
 
 Span = tuple[str, int, int]
 """Group, and the tokens [first, to) of one segment of it."""
-
-_IDENTITY = ("weights", "attention_config", "adapter", "media", "media_from", "salt")
 
 
 class Writing:
@@ -61,7 +59,7 @@ class Writing:
     def reserve(self, spans: Iterable[Span]) -> bool:
         """Take blocks for all spans, or none."""
         request = self.prompt.request
-        identity: dict[str, Value] = {name: getattr(request, name) for name in _IDENTITY}
+        identity: dict[str, Value] = {name: getattr(request, name) for name in IDENTITY}
         for group, start, end in spans:
             bound = self._core.groups[group]
             rows = rows_of(bound, start, end) if has_rows(bound) else 0
@@ -148,9 +146,7 @@ class Writing:
             core.index.file(slot, keys[slot])
             core.touch(slot)
             entry.members.append(slot)
-        manifests = next((group.id for group in core.bound.groups if group.object == MANIFEST), None)
-        if manifests is not None:
-            entry.keys = core.index.keys(manifests, self.prompt, 0, self.prompt.length, inner=True)
+        entry.keys = core.manifest_keys(self.prompt)
 
     def _claims(self, measured: Mapping[Slot, str]) -> dict[Slot, dict[str, Value]]:
         """What the writer says of each segment: what the rulebook calls healthy of one that it has written."""
@@ -179,7 +175,7 @@ class Writing:
 
     def _keys(self, slot: Slot) -> Any:
         group, start, end = self._spans[slot]
-        inner = "state_bytes" not in self._core.groups[group].constants
+        inner = not is_state(self._core.groups[group])
         return self._core.index.keys(group, self.prompt, start, end, inner=inner)
 
     def _must_be_open(self) -> None:
@@ -215,7 +211,7 @@ def spans_to_write(
             continue
         if bound.object == "layer_inputs":
             spans.append((group.id, reused, length))
-        elif "state_bytes" in bound.constants:
+        elif is_state(bound):
             for end in ends:
                 if group.idle is None or not group.idle(end):
                     spans.append((group.id, *group.span(end)))
