@@ -11,7 +11,7 @@ from hitproof.spec.bound import BoundGroup
 from hitproof.spec.condition import interpret
 from hitproof.spec.facts import Value
 
-__all__ = ["owns_block", "violated_invariants"]
+__all__ = ["owns_block", "pair_holds", "violated_invariants"]
 
 UNOWNED = ("discarded", "demoted", "quarantined")
 """Forms in which a segment owns no device block."""
@@ -36,7 +36,7 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
     for invariant in engine.bound.invariants:
         if invariant.over == "pair":
             for one, other in combinations(owners, 2):
-                if not _pair_holds(invariant.require[groups[one.group].object], one, other, groups):
+                if not pair_holds(invariant.require[groups[one.group].object], one, other, groups):
                     violated.add(invariant.id)
         elif invariant.over == "used":
             for segment in segments:
@@ -49,7 +49,8 @@ def violated_invariants(engine: Engine, state: Resolved) -> list[str]:
     return sorted(violated)
 
 
-def _pair_holds(require: Any, one: Any, other: Any, groups: dict[str, Any]) -> bool:
+def pair_holds(require: Any, one: Any, other: Any, groups: dict[str, Any]) -> bool:
+    """Whether an invariant over pairs, as it reads for the first one's object, surely holds of two segments."""
     env: dict[str, Value] = {
         **one.as_dict("self."),
         **other.as_dict("other."),

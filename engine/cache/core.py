@@ -15,12 +15,12 @@ from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.decide import Engine
 from hitproof.engine.event import EventContext
+from hitproof.engine.invariants import pair_holds
 from hitproof.engine.lease import Lease
 from hitproof.engine.observe.observed import Fires, ObservedTable
 from hitproof.engine.observe.observer import Observer
 from hitproof.engine.table import TransitionTable
 from hitproof.spec.bound import BoundGroup
-from hitproof.spec.condition import interpret
 from hitproof.spec.errors import InternalError, SchemaError
 from hitproof.spec.facts import Value
 from hitproof.spec.leasing import Leasing
@@ -232,13 +232,11 @@ class Core:
         for other in self.recent[slot.group.id]:
             if other is slot or other.extent is None or mine.isdisjoint(other.extent.blocks):
                 continue
-            env: dict[str, Value] = {
-                **slot.facts.as_dict("self."),
-                **other.facts.as_dict("other."),
-                "same_object": True,
-            }
             for invariant in self.bound.invariants:
-                if invariant.over == "pair" and interpret(invariant.require[slot.group.object], env) is not True:
+                if invariant.over != "pair":
+                    continue
+                require = invariant.require[slot.group.object]
+                if not pair_holds(require, slot.facts, other.facts, self.groups):
                     raise InternalError(f"{slot} and {other} share a block against '{invariant.id}'")
 
     def _retire(self, slot: Slot) -> None:

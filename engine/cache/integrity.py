@@ -10,9 +10,8 @@ from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.hold import Hold
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.cache.tiers import Tiers
-from hitproof.spec.condition import interpret
+from hitproof.engine.invariants import pair_holds
 from hitproof.spec.errors import InternalError
-from hitproof.spec.facts import Value
 
 __all__ = ["check_blocks", "check_keys", "check_owners", "check_pins", "check_tiers"]
 
@@ -105,11 +104,9 @@ def check_owners(core: Core) -> None:
                 by_block.setdefault(block, []).append(slot)
         for owners in by_block.values():
             for one, other in combinations(owners, 2):
-                env: dict[str, Value] = {
-                    **one.facts.as_dict("self."),
-                    **other.facts.as_dict("other."),
-                    "same_object": True,
-                }
                 for rule in core.bound.invariants:
-                    if rule.over == "pair" and interpret(rule.require[core.groups[group].object], env) is not True:
+                    if rule.over != "pair":
+                        continue
+                    require = rule.require[core.groups[group].object]
+                    if not pair_holds(require, one.facts, other.facts, core.groups):
                         raise InternalError(f"{one} and {other} share a block against '{rule.id}'")
