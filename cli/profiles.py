@@ -65,6 +65,10 @@ def from_config(
     kv_dtype: Annotated[
         str | None, typer.Option("--kv-dtype", help="Number format of the cache. (default: the model's)")
     ] = None,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="Rows as the library that runs the model keeps them, not as they are served."),
+    ] = False,
     out: OutOption = None,
     format: FormatOption = Format.text,
     debug: DebugOption = False,
@@ -74,7 +78,7 @@ def from_config(
     from hitproof.rules.from_config import profile_from_config_file
     from hitproof.rules.profiles import dump_profile
 
-    made = profile_from_config_file(config, name=name, kv_dtype=kv_dtype)
+    made = profile_from_config_file(config, name=name, kv_dtype=kv_dtype, rows="plain" if plain else "served")
     as_json = format is Format.json
     if as_json and out is None:
         write_json(made.model_dump(mode="json"))

@@ -12,12 +12,13 @@ from hitproof.rules.cache_rows import (
     key_value,
     latent,
     layer_kinds,
+    plain_row,
     where,
 )
-from hitproof.rules.group_layouts import boundary, full_kv, routing_index, shared_constants, tail
+from hitproof.rules.group_layouts import Row, boundary, full_kv, routing_index, shared_constants, tail
 from hitproof.rules.model_config import ModelConfig
 
-__all__ = ["heads_of", "interleaved", "latent_with_index", "plain", "sliding"]
+__all__ = ["heads_of", "interleaved", "latent_with_index", "latent_with_plain_index", "plain", "sliding"]
 
 # What an absent key means to the library that reads these configurations; published checkpoints rely on it.
 _PERIOD = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "gpt_oss": 2}
@@ -58,9 +59,19 @@ def interleaved(config: ModelConfig, layers: int, kv_dtype: str | None) -> Deriv
 
 def latent_with_index(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
     """One latent row a token, and an index key a token that selects among them (DeepSeek V3.2)."""
-    layer_kinds(config, layers, ("deepseek_sparse_attention",))
+    return _indexed(config, layers, kv_dtype, index_key(config, LATENT_PAGE_TOKENS, ALIGNMENT))
+
+
+def latent_with_plain_index(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
+    """The same groups with index keys in the cache's element type, as transformers keeps them."""
+    width = config.integer("index_head_dim")
+    key = plain_row(config, kv_dtype, width=width, page_rows=LATENT_PAGE_TOKENS, alignment=ALIGNMENT)
+    return _indexed(config, layers, kv_dtype, key)
+
+
+def _indexed(config: ModelConfig, layers: int, kv_dtype: str | None, key: Row) -> Derived:
+    layer_kinds(config, layers, ("deepseek_sparse_attention", "indexed_attention"))
     every = range(layers)
-    key = index_key(config, LATENT_PAGE_TOKENS, ALIGNMENT)
     index = routing_index("index", every, key, ratio=1, top_k=config.integer("index_topk"), kv="full")
     return shared_constants(), [full_kv("full", every, latent(config, kv_dtype), has_v=False), index]
 

@@ -17,6 +17,7 @@ __all__ = [
     "key_value",
     "latent",
     "layer_kinds",
+    "plain_row",
     "where",
 ]
 
@@ -64,6 +65,12 @@ def index_key(config: ModelConfig, page_rows: int, alignment: int) -> Row:
     width = config.integer("index_head_dim")
     scales = 4 * -(-width // 128)
     return Row(width + scales, f"{width} fp8 + {scales} scale", page_rows, alignment, scaled=True)
+
+
+def plain_row(config: ModelConfig, kv_dtype: str | None, *, width: int, page_rows: int, alignment: int) -> Row:
+    """So many values of the cache's element type and nothing else, as the library that runs the model keeps them."""
+    size, dtype = element(config, kv_dtype)
+    return Row(width * size, f"{width} x {size} B {dtype}", page_rows, alignment, scaled=size == 1)
 
 
 def layer_kinds(config: ModelConfig, layers: int, allowed: Sequence[str]) -> tuple[str, ...] | None:

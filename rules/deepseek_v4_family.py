@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from hitproof.rules.cache_rows import Derived, index_key, layer_kinds, where
+from hitproof.rules.cache_rows import Derived, index_key, layer_kinds, plain_row, where
 from hitproof.rules.group_layouts import (
     Row,
     boundary,
@@ -17,7 +17,7 @@ from hitproof.rules.group_layouts import (
 from hitproof.rules.model_config import ModelConfig
 from hitproof.spec.profile import Group
 
-__all__ = ["compressed"]
+__all__ = ["compressed", "compressed_plain"]
 
 _SLIDING = "sliding_attention"
 _SPARSE = "compressed_sparse_attention"
@@ -30,33 +30,53 @@ _WINDOW_PAGE_TOKENS = 64
 _PAGE_TOKENS = 256
 _STATE_PAGE_ROWS = {_SPARSE: 4, _DENSE: 8}
 
+_IndexKey = Callable[[ModelConfig, int, int], Row]
+"""An index key by the configuration, rows of a page, and alignment."""
+
 
 def compressed(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
     """Derive the groups; keys and values share one fp8 row with a bf16 rotary part, whatever `kv_dtype` says.
 
     Source: arXiv 2606.19348 for the architecture, vLLM for the byte layouts.
     """
+    return _compressed(config, layers, _row(config), index_key)
+
+
+def compressed_plain(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
+    """The same groups with rows, entries and index keys in one element type, as transformers keeps them.
+
+    Compressor states stay float32: their scores have the bias of their place, which is float32, added already.
+    """
+
+    def key(config: ModelConfig, page_rows: int, alignment: int) -> Row:
+        width = config.integer("index_head_dim")
+        return plain_row(config, kv_dtype, width=width, page_rows=page_rows, alignment=alignment)
+
+    row = plain_row(config, kv_dtype, width=config.integer("head_dim"), page_rows=1, alignment=_ALIGNMENT)
+    return _compressed(config, layers, row, key)
+
+
+def _compressed(config: ModelConfig, layers: int, row: Row, key: _IndexKey) -> Derived:
     if config.integer("num_key_value_heads", default=1) != 1:
         config.refuse("num_key_value_heads", "is not 1, the layout knows one shared head")
     kinds = _kinds(config, layers)
     window = config.integer("sliding_window")
-    row = _row(config)
     groups = [
         tail(range(layers), row.paged(_WINDOW_PAGE_TOKENS), window=window, has_v=False),
         boundary(range(layers), window=window),
     ]
     sparse, dense = where(kinds, _SPARSE), where(kinds, _DENSE)
     if sparse:
-        groups += _sparse_groups(config, sparse, row)
+        groups += _sparse_groups(config, sparse, row, key)
     if dense:
         groups += _dense_groups(config, dense, row)
     return shared_constants(window=window, windowed_layers=layers), groups
 
 
-def _sparse_groups(config: ModelConfig, layers: Sequence[int], row: Row) -> list[Group]:
+def _sparse_groups(config: ModelConfig, layers: Sequence[int], row: Row, index_row: _IndexKey) -> list[Group]:
     ratio = _ratio(config, _SPARSE)
     rows = max(1, _PAGE_TOKENS // ratio)
-    key = index_key(config, rows, _ALIGNMENT)
+    key = index_row(config, rows, _ALIGNMENT)
     main, index = (_state_row(config.integer(name), _SPARSE, 2) for name in ("head_dim", "index_head_dim"))
     return [
         entries("csa_entries", layers, row.paged(rows), ratio=ratio, has_v=False),

@@ -7,35 +7,42 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
-from hitproof.rules.attention_families import interleaved, latent_with_index, plain, sliding
-from hitproof.rules.cache_rows import Derived
+from hitproof.rules.attention_families import interleaved, latent_with_index, latent_with_plain_index, plain, sliding
+from hitproof.rules.cache_rows import Derived, element
 from hitproof.rules.deciding_keys import refuse_unread
-from hitproof.rules.deepseek_v4_family import compressed
+from hitproof.rules.deepseek_v4_family import compressed, compressed_plain
 from hitproof.rules.gemma4_family import shared_rows
 from hitproof.rules.group_layouts import inputs, manifest
 from hitproof.rules.llama4_family import chunked
 from hitproof.rules.model_config import ModelConfig, read_config
 from hitproof.rules.nsa_family import selected_blocks
-from hitproof.rules.recurrent_families import delta_beside_latent, gated_delta, lightning
+from hitproof.rules.recurrent_families import delta_beside_latent, gated_delta, lightning, state_space
 from hitproof.spec.errors import HitproofError, Position, ProfileError
 from hitproof.spec.profile import MAX_LAYERS, Profile
 
-__all__ = ["KNOWN_MODEL_TYPES", "profile_from_config", "profile_from_config_file"]
+__all__ = ["KNOWN_MODEL_TYPES", "Rows", "profile_from_config", "profile_from_config_file"]
+
+Rows = Literal["served", "plain"]
+"""How rows lie: as serving frameworks pack them, or as the model's own library keeps them."""
+
+_Derive = Callable[[ModelConfig, int, str | None], Derived]
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """How groups follow from a configuration, and which of the deciding keys that reads."""
+    """How groups follow from a configuration, which of the deciding keys that reads, and where plain rows differ."""
 
-    derive: Callable[[ModelConfig, int, str | None], Derived]
+    derive: _Derive
     reads: frozenset[str]
+    plain: _Derive
 
 
-def _family(derive: Callable[[ModelConfig, int, str | None], Derived], *reads: str) -> _Family:
-    return _Family(derive, frozenset(reads))
+def _family(derive: _Derive, *reads: str, plain: _Derive | None = None) -> _Family:
+    return _Family(derive, frozenset(reads), plain or derive)
 
 
 _INTERLEAVED = _family(
@@ -61,9 +68,17 @@ _LLAMA4 = _family(chunked, "layer_types", "attention_chunk_size", "no_rope_layer
 _LIGHTNING = _family(lightning, "layer_types", "attn_type_list")
 
 _FAMILIES: Mapping[str, _Family] = {
-    "deepseek_v32": _family(latent_with_index, "layer_types", "kv_lora_rank", "index_topk"),
+    "deepseek_v32": _family(
+        latent_with_index, "layer_types", "kv_lora_rank", "index_topk", plain=latent_with_plain_index
+    ),
     "deepseek_v4": _family(
-        compressed, "layer_types", "sliding_window", "compress_ratios", "compress_rates", "index_topk"
+        compressed,
+        "layer_types",
+        "sliding_window",
+        "compress_ratios",
+        "compress_rates",
+        "index_topk",
+        plain=compressed_plain,
     ),
     "gemma2": _INTERLEAVED,
     "gemma3": _INTERLEAVED,
@@ -81,6 +96,7 @@ _FAMILIES: Mapping[str, _Family] = {
     "minimax_m1": _LIGHTNING,
     "minimax_text_01": _LIGHTNING,
     "mistral": _family(sliding, "sliding_window"),
+    "nemotron_h": _family(state_space, "layer_types", "layers_block_type", "hybrid_override_pattern"),
     "nsa": _family(selected_blocks, "block_counts", "window_size"),
     "qwen2": _PLAIN,
     "qwen3_next": _family(gated_delta, "layer_types", "full_attention_interval"),
@@ -88,17 +104,24 @@ _FAMILIES: Mapping[str, _Family] = {
 KNOWN_MODEL_TYPES: tuple[str, ...] = tuple(sorted(_FAMILIES))
 
 
-def profile_from_config_file(path: Path, *, name: str | None = None, kv_dtype: str | None = None) -> Profile:
+def profile_from_config_file(
+    path: Path, *, name: str | None = None, kv_dtype: str | None = None, rows: Rows = "served"
+) -> Profile:
     """Read a `config.json` and derive its profile; see `profile_from_config`.
 
     Raises:
         HitproofError: The file cannot be read, or the profile cannot be derived.
     """
-    return profile_from_config(read_config(path), name=name, file=str(path), kv_dtype=kv_dtype)
+    return profile_from_config(read_config(path), name=name, file=str(path), kv_dtype=kv_dtype, rows=rows)
 
 
 def profile_from_config(
-    config: Mapping[str, object], *, name: str | None = None, file: str, kv_dtype: str | None = None
+    config: Mapping[str, object],
+    *,
+    name: str | None = None,
+    file: str,
+    kv_dtype: str | None = None,
+    rows: Rows = "served",
 ) -> Profile:
     """Derive a model's cache groups from its configuration.
 
@@ -107,6 +130,8 @@ def profile_from_config(
         name: The profile's name in kebab case; without one, the model type.
         file: Name used in errors and as the profile's source.
         kv_dtype: Element type of uncompressed keys and values; without one, the configuration's `dtype`.
+        rows: `served` for rows as serving frameworks pack them, `plain` for one element type in every row and no
+            scales, as the library that runs the model keeps them. Recurrent and compressor states are the same in both.
 
     Raises:
         ProfileError: The model type is not known, a key is missing, a value cannot be expressed, or a key that
@@ -127,10 +152,11 @@ def profile_from_config(
     refuse_unread(text, family.reads)
     layers = text.integer("num_hidden_layers", most=MAX_LAYERS)
     try:
-        constants, groups = family.derive(text, layers, kv_dtype)
+        constants, groups = (family.derive if rows == "served" else family.plain)(text, layers, kv_dtype)
         extra = [manifest(layers)]
         if text.has("hidden_size"):
-            extra.append(inputs(layers, text.integer("hidden_size")))
+            size, dtype = (2, "bfloat16") if rows == "served" else element(text, kv_dtype)
+            extra.append(inputs(layers, text.integer("hidden_size"), size, dtype))
         return Profile.model_validate(
             {
                 "profile": name or re.sub(r"[^a-z0-9]+", "-", model_type),

@@ -180,9 +180,9 @@ def manifest(layers: int) -> Group:
     return _group("prefix_manifest", "demoted_prefix", range(layers), {}, note=note)
 
 
-def inputs(layers: int, hidden: int) -> Group:
-    """Kept inputs of all layers, two bytes an element; optional: a segment of it is held only where somebody pays."""
-    row = Row(2 * hidden, f"{hidden:,} hidden x 2 B bfloat16", 16, 512)
+def inputs(layers: int, hidden: int, size: int, dtype: str) -> Group:
+    """Kept inputs of all layers, `size` bytes an element; optional: a segment is held only where somebody pays."""
+    row = Row(size * hidden, f"{hidden:,} hidden x {size} B {dtype}", 16, 512)
     constants = {"row_tokens": 1, **row.constants(layers), "scaled": False}
     return _group("layer_inputs", "layer_inputs", range(layers), constants, note=row.note(layers))
 

@@ -9,7 +9,7 @@ from hitproof.rules.cache_rows import ALIGNMENT, Derived, element, key_value, la
 from hitproof.rules.group_layouts import Row, full_kv, recurrent_state, shared_constants
 from hitproof.rules.model_config import ModelConfig
 
-__all__ = ["delta_beside_latent", "gated_delta", "lightning"]
+__all__ = ["delta_beside_latent", "gated_delta", "lightning", "state_space"]
 
 
 def gated_delta(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
@@ -75,6 +75,21 @@ def lightning(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived
     return _hybrid(where(kinds, "full_attention"), row, where(kinds, "linear_attention"), state, has_v=True)
 
 
+def state_space(config: ModelConfig, layers: int, kv_dtype: str | None) -> Derived:
+    """Mamba-2 layers, each head with a state, beside full ones and layers that keep nothing (Nemotron-H).
+
+    The state's type is `mamba_ssm_cache_dtype`, the convolution's last inputs are in the model's type.
+
+    Source: arXiv 2504.03624 for the architecture, transformers for the shapes.
+    """
+    kinds = _block_kinds(config, layers)
+    full, linear = where(kinds, "full_attention"), where(kinds, "linear_attention")
+    row = None
+    if full:
+        row = key_value(config, kv_dtype, heads=config.integer("num_key_value_heads"), width=config.integer("head_dim"))
+    return _hybrid(full, row, linear, _mamba_state(config, kv_dtype) if linear else None, has_v=True)
+
+
 def _hybrid(full: Sequence[int], row: Row | None, linear: Sequence[int], state: Row | None, *, has_v: bool) -> Derived:
     groups = [] if row is None or not full else [full_kv("full", full, row, has_v=has_v)]
     if state is not None and linear:
@@ -91,6 +106,43 @@ def _counted_from_one(section: ModelConfig, key: str, layers: int) -> list[int]:
             section.refuse(f"{key}[{place}]", "names a layer twice", got=layer)
         found.add(layer - 1)
     return sorted(found)
+
+
+def _block_kinds(config: ModelConfig, layers: int) -> Sequence[str]:
+    """Kinds of blocks by their list, in which older files say mamba and attention, or by the pattern of letters."""
+    names = {"M": "linear_attention", "*": "full_attention", "E": "moe", "-": "mlp"}
+    older = {"mamba": "linear_attention", "attention": "full_attention"}
+    key = next((key for key in ("layers_block_type", "layer_types") if config.has(key)), "")
+    if key:
+        stated = [older.get(str(kind), kind) for kind in config.entries(key)]
+    elif config.has("hybrid_override_pattern"):
+        key = "hybrid_override_pattern"
+        stated = [names.get(letter, letter) for letter in config.text(key)]
+    else:
+        config.missing("layers_block_type", hint="hybrid_override_pattern, a letter a block, serves too")
+    if len(stated) != layers:
+        config.refuse(key, "does not name every layer", got=len(stated), expected=layers)
+    kinds = []
+    for layer, kind in enumerate(stated):
+        if not isinstance(kind, str) or kind not in names.values():
+            known = ", ".join([*names, *names.values(), *older])
+            config.refuse(f"{key}[{layer}]", "is no known kind of block", got=kind, expected=known)
+        kinds.append(kind)
+    return kinds
+
+
+def _mamba_state(config: ModelConfig, kv_dtype: str | None) -> Row:
+    heads, width = config.integer("mamba_num_heads"), config.integer("mamba_head_dim")
+    size_of_state, past = config.integer("ssm_state_size"), config.integer("conv_kernel") - 1
+    channels = heads * width + 2 * config.integer("n_groups") * size_of_state
+    size, dtype = element(config, kv_dtype)
+    kept = config.text("mamba_ssm_cache_dtype") if config.has("mamba_ssm_cache_dtype") else "float32"
+    state_size, state_dtype = element(config, kept)
+    how = (
+        f"{heads} x {width} x {size_of_state} x {state_size} B {state_dtype} + "
+        f"{past} x {channels:,} convolution x {size} B {dtype}"
+    )
+    return Row(heads * width * size_of_state * state_size + past * channels * size, how, 1, ALIGNMENT)
 
 
 def _gated_delta_state(config: ModelConfig, kv_dtype: str | None) -> Row:

@@ -171,6 +171,21 @@ def test_a_profile_is_derived_from_a_configuration(tmp_path: Path) -> None:
     assert out.read_text() == shown
 
 
+def test_plain_rows_are_those_of_the_library_that_runs_the_model(tmp_path: Path) -> None:
+    """With `--plain` an index key is its values alone; as it is served it has fp8 values and a scale."""
+    config = tmp_path / "config.json"
+    stated = {"model_type": "deepseek_v32", "num_hidden_layers": 2, "kv_lora_rank": 512, "qk_rope_head_dim": 64}
+    config.write_text(json.dumps({**stated, "index_head_dim": 128, "index_topk": 64, "torch_dtype": "bfloat16"}))
+    served, plain = (
+        run("profile", "from-config", config, *more, "--format", "json").data for more in ((), ("--plain",))
+    )
+    rows = [
+        next(group for group in data["groups"] if group["id"] == "index")["constants"]["row_bytes"]
+        for data in (served, plain)
+    ]
+    assert [2 * 132, 2 * 256] == rows
+
+
 def test_trace_synth_writes_a_trace(tmp_path: Path) -> None:
     """The same seed writes the same requests."""
     files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]

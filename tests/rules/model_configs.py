@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ALL", "FURTHER", "SHIPPED_CONFIGS"]
+__all__ = ["ALL", "FURTHER", "NEMOTRON_H", "SHIPPED_CONFIGS"]
 
 Config = dict[str, Any]
 
@@ -254,6 +254,22 @@ MINIMAX_LIBRARY = {key: value for key, value in MINIMAX_TEXT.items() if key != "
     "layer_types": [*["linear_attention"] * 7, "full_attention"] * 10,
 }
 
-FURTHER = [LLAMA, QWEN2, MISTRAL, GEMMA2, MINIMAX_M1, MINIMAX_LIBRARY]
+NEMOTRON_H: Config = {
+    "model_type": "nemotron_h",
+    "torch_dtype": "bfloat16",
+    "num_hidden_layers": 52,
+    "hidden_size": 4096,
+    "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "mamba_num_heads": 128,
+    "mamba_head_dim": 64,
+    "ssm_state_size": 128,
+    "n_groups": 8,
+    "conv_kernel": 4,
+}
+
+FURTHER = [LLAMA, QWEN2, MISTRAL, GEMMA2, MINIMAX_M1, MINIMAX_LIBRARY, NEMOTRON_H]
 ALL = [*SHIPPED_CONFIGS.values(), *FURTHER]
 """A configuration of every family."""
