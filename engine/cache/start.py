@@ -36,10 +36,14 @@ def kernel_facts(engine: Engine, given: Mapping[str, Value]) -> Any:
 
 
 def request_facts(engine: Engine, given: Mapping[str, Value]) -> Any:
-    """Facts of a request: those given, else what the rulebook calls healthy; identities that are not given are unknown,
-    so that the request is private to nobody and misses.
+    """Facts of a request: those given, else what the rulebook calls healthy.
+
+    Identities are never taken for granted: one that is not given is unknown, so that the request misses. Two tenants
+    that state no salt would share one otherwise.
     """
-    return _made(engine, "request", {**_healthy(engine, "request"), **given})
+    identities = {name for name, fact in engine.bound.rulebook.request.items() if fact.type.kind == "identity"}
+    usual = {name: value for name, value in _healthy(engine, "request").items() if name not in identities}
+    return _made(engine, "request", {**usual, **given})
 
 
 def _healthy(engine: Engine, scope: str) -> dict[str, Value]:
