@@ -10,7 +10,8 @@ from hitproof.spec.repair import RepairJob, RepairOutcome
 
 engine = load(slimmed(load_profile("gemma-3-27b"), layers=1))
 memory = PlainMemory(engine.bound, blocks=64)
-identity = dict.fromkeys(("weights", "attention_config", "adapter", "media", "salt", "window_version"), "mine")
+of_the_request = ("weights", "attention_config", "adapter", "media", "salt", "window_version", "separators", "skipped")
+identity = dict.fromkeys(of_the_request, "mine")
 
 
 def compute(job: RepairJob) -> RepairOutcome:
