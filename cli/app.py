@@ -16,6 +16,7 @@ from hitproof.cli.graph import graph
 from hitproof.cli.kernels import kernels_app
 from hitproof.cli.mutate import mutate
 from hitproof.cli.options import DebugOption, Format, FormatOption
+from hitproof.cli.oracle import oracle
 from hitproof.cli.output import write_json, write_text
 from hitproof.cli.profiles import profile_app
 from hitproof.cli.replay import replay
@@ -62,7 +63,22 @@ def version(format: FormatOption = Format.text, debug: DebugOption = False) -> i
     return EXIT_GOOD
 
 
-for _command in (check, verify, mutate, diff, test, explain, graph, replay, soak, calibrate, schema, alerts, version):
+for _command in (
+    check,
+    verify,
+    mutate,
+    diff,
+    test,
+    explain,
+    graph,
+    replay,
+    soak,
+    oracle,
+    calibrate,
+    schema,
+    alerts,
+    version,
+):
     app.command(_command.__name__)(_command)
 app.add_typer(kernels_app, name="kernels")
 app.add_typer(profile_app, name="profile")
