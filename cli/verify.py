@@ -24,6 +24,8 @@ from hitproof.spec.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hitproof.rules.source import RuleSource
+    from hitproof.spec.profile import Profile
     from hitproof.spec.proof import ClaimResult, VerifyReport
     from hitproof.spec.rulebook import Rulebook
     from hitproof.verification.questions import Checking
@@ -80,6 +82,7 @@ def verify(
     """Prove or refute every claim: 0 all proved, 1 one refuted, 2 one unknown."""
     from hitproof.cli.formats import require_formats, verified, wishes, write_report
     from hitproof.cli.output import write_json
+    from hitproof.rules.source import read_source
 
     wanted = wishes(report)
     require_formats(format, wanted)
@@ -87,8 +90,9 @@ def verify(
         raise UsageError("what is remembered is not asked again", got="--proof", expected="--emit-smt without --proof")
     checking = _checking(emit_smt, second=cross_check)
     files = Wanted(proof, verdicts, sign)
-    found, book = _run(
-        rulebook,
+    source = read_source(rulebook)
+    found = _run(
+        source,
         profile,
         claim,
         timeout_ms,
@@ -98,12 +102,12 @@ def verify(
         files=files,
         counterexamples=counterexamples,
     )
-    written = {} if out is None else _write_counterexamples(found, book, out)
+    written = {} if out is None else _write_counterexamples(found, source, out)
     if format is ReportFormat.text:
         _tell(found, written, crossed=cross_check)
     elif format is ReportFormat.json:
         write_json(found.model_dump(mode="json"))
-    write_report(verified(found, book.where.file), format, wanted)
+    write_report(verified(found, next(iter(source.files))), format, wanted)
     return verify_exit_code(found)
 
 
@@ -145,7 +149,7 @@ def _contradicted(result: ClaimResult) -> bool:
 
 
 def _run(
-    rulebook: str,
+    source: RuleSource,
     profiles: Sequence[str] | None,
     claims: Sequence[str] | None,
     timeout_ms: int,
@@ -155,36 +159,37 @@ def _run(
     checking: Checking | None,
     files: Wanted,
     counterexamples: int,
-) -> tuple[VerifyReport, Rulebook]:
-    """The report, and the rulebook."""
-    from hitproof.cli.books import open_book, select_profiles
+) -> VerifyReport:
+    """What is remembered where that is all that is asked, else what is found out."""
+    from hitproof.cli.books import select_profiles
     from hitproof.cli.progress import progress
     from hitproof.cli.proofs import check_wanted, earlier_proof, write_proofs, write_verdicts
     from hitproof.spec.proof import CLAIMS
 
     wanted = _claims(claims)
     check_wanted(files, partly=wanted is not None)
-    book = open_book(rulebook)
     chosen = select_profiles(profiles)
-    for profile in chosen:
-        book.bound(profile)
+    earlier = earlier_proof(files.proof)
+    crossed = checking is not None and checking.second is not None
+    asks_all = not mutants and (checking is None or checking.folder is None)
+    if earlier is not None and earlier.report is not None and asks_all:
+        require_solver()
+        from hitproof.verification.memory import same_question
+
+        # A rulebook of this digest was read and bound when its proof was made, by this very code.
+        if same_question(earlier, source.digest, chosen, wanted or CLAIMS, crossed=crossed):
+            write_verdicts(files, earlier)
+            return earlier.report
+    rules = _bindable(source, chosen)
     require_solver()
     from hitproof.engine.scenario import EngineReplayer
     from hitproof.verification import verify as verify_rulebook
-    from hitproof.verification.memory import Memory, same_question
+    from hitproof.verification.memory import Memory
 
-    crossed = checking is not None and checking.second is not None
-    earlier = earlier_proof(files.proof)
     memory = Memory(earlier, crossed=crossed)
-    asks_all = not mutants and (checking is None or checking.folder is None)
-    digest = book.source.digest
-    known = earlier is not None and same_question(earlier, digest, chosen, wanted or CLAIMS, crossed=crossed)
-    if earlier is not None and earlier.report is not None and known and asks_all:
-        write_verdicts(files, earlier)
-        return earlier.report, book.rules
-    with progress(f"verifying {book.rules.name}") as tell:
+    with progress(f"verifying {rules.name}") as tell:
         report = verify_rulebook(
-            book.source,
+            source,
             chosen,
             claims=wanted,
             replayer=EngineReplayer(),
@@ -197,7 +202,22 @@ def _run(
             counterexamples=counterexamples,
         )
     write_proofs(files, memory, report, chosen)
-    return report, book.rules
+    return report
+
+
+def _bindable(source: RuleSource, profiles: Sequence[Profile]) -> Rulebook:
+    """The rulebook, which binds to all of these models.
+
+    Raises:
+        HitproofError: It cannot be read, or a model does not fit.
+    """
+    from hitproof.rules.bind import bind_rulebook
+    from hitproof.rules.resolve import resolve
+
+    rules = resolve(source)
+    for profile in profiles:
+        bind_rulebook(rules, profile)
+    return rules
 
 
 def _claims(names: Sequence[str] | None) -> list[str] | None:
@@ -226,10 +246,11 @@ def require_solver() -> None:
         )
 
 
-def _write_counterexamples(report: VerifyReport, rulebook: Rulebook, folder: Path) -> dict[str, Path]:
+def _write_counterexamples(report: VerifyReport, source: RuleSource, folder: Path) -> dict[str, Path]:
     from hitproof.cli.stories import write_stories
+    from hitproof.rules.resolve import resolve
 
-    return write_stories(report, rulebook, folder)
+    return write_stories(report, resolve(source), folder)
 
 
 def _verdicts(title: str, results: list[ClaimResult]) -> RenderableType:

@@ -325,10 +325,11 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
             differences.append(f"{path}: expected {wanted}, got {got}")
     differences += run.leases.differences(expect.leases or {})
     steps: list[str] = []
+    reports: list[str] = []
     if scenario.recovery or expect.recovered is not None:
         ended, idle = run.recover()
         differences += idle
-        steps = [step.step for step in ended.steps]
+        steps, reports = [step.step for step in ended.steps], [step.report for step in ended.steps]
         if expect.recovered is not None:
             differences += recovered_differences(expect.recovered, ended)
     return ScenarioResult(
@@ -339,6 +340,7 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         violated=violated,
         beside=run.beside(decision),
         steps=steps,
+        reports=reports,
     )
 
 

@@ -191,7 +191,8 @@ class ScenarioResult(_Model):
     """What came out, and every difference from what was expected.
 
     `beside` has the ids, as `group/rule`, of what the decision rests on and does not name: checks of optional groups
-    that failed, and the disposition rules that applied. `steps` are those of a recovery that is told.
+    that failed, and the disposition rules that applied. `steps` are those of a recovery that is told, `reports` what
+    each of them answered.
     """
 
     scenario: str
@@ -201,6 +202,7 @@ class ScenarioResult(_Model):
     violated: list[str] = []
     beside: list[str] = []
     steps: list[str] = []
+    reports: list[str] = []
 
 
 class Replayer(Protocol):

@@ -124,16 +124,43 @@ class GroupModel:
 
     def domains(self) -> list[Any]:
         """Domains of what is always known of this group and was read so far."""
-        return [*self.own.assumptions, *self.kernel.assumptions, *self.free.assumptions, *self._share_domain()]
+        pieces = [*self._share_domain(), *self._answering_peers()]
+        return [*self.own.assumptions, *self.kernel.assumptions, *self.free.assumptions, *pieces]
 
     def _share_domain(self) -> list[Any]:
-        """Pieces meet where one ends, and a well-formed piece ends with a whole row; nothing if no share was read."""
+        """What is so of a piece's share; nothing if no share was read.
+
+        Pieces meet where one ends, and an accepted piece ends with a whole row. The only piece answers for everything;
+        of several, those are asked that hold something of what is needed, and each up to its own end but the last.
+        """
         if not self._share:
             return []
         rows = int(self.group.constants.get("row_tokens", 1))
         first, to = self.share_first, self.share_to
         found = [0 <= first, first <= to, to <= FAR]
-        return found if rows == 1 else [*found, first % rows == 0, to % rows == 0]
+        if rows > 1:
+            found += [first % rows == 0, to % rows == 0]
+        if self.group.rules.pieces != "span":
+            return found
+        start, end = self.own("start"), self.own("end")
+        (wanted, _), (behind, _) = self.number(self.group.raw_first), self.number(self.group.raw_to)
+        holds = z3.And(start.known, end.known, start.value < behind, wanted < end.value)
+        last, own_end = to == FAR, z3.And(end.known, to == end.value)
+        return [*found, z3.Or(z3.And(first == 0, last), holds), z3.Or(last, own_end)]
+
+    def _answering_peers(self) -> list[Any]:
+        """A peer's piece that is ready answers for all that this piece needs of the group."""
+        found = []
+        for role, ready in self._ready.items():
+            peer = self.peers[role]
+            if not (peer.reads_share and peer.group.rules.pieces == "span"):
+                continue
+            (low, _), (high, _) = self.number(self.group.raw_first), self.number(self.group.raw_to)
+            if self.reads_share:
+                low = z3.If(low < self.share_first, self.share_first, low)
+                high = z3.If(high > self.share_to, self.share_to, high)
+            found.append(z3.Implies(ready.value, z3.And(peer.share_first <= low, high <= peer.share_to)))
+        return found
 
     def names(self, path: str) -> Z3Fact:
         """The fact at a path, in the state before."""

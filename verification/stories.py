@@ -24,7 +24,7 @@ from hitproof.verification.decode import decode_scenario, small
 from hitproof.verification.model import World
 from hitproof.verification.run import Run
 
-__all__ = ["halting_stories", "quiet_story", "refused_story"]
+__all__ = ["answers_in", "halting_stories", "quiet_story", "refused_story", "stale_stories", "way_stories"]
 
 LONG = 257
 """Tokens of a prompt whose prefix is worth a repair."""
@@ -59,6 +59,70 @@ def halting_stories(run: Run, halted: str, reports: Sequence[str]) -> Iterator[S
     for story in _told(run, RecoveredExpectation(halted=halted), reports):
         yield story
         yield _without_sources(story)
+
+
+def way_stories(run: Run, report: str, *, spent: bool, mended: bool) -> Iterator[Scenario]:
+    """Stories in which that is reported, of requests that can be computed from nothing or not.
+
+    Args:
+        spent: It is reported until no attempt is left.
+        mended: Where it is `done`, the repair did what it should.
+    """
+    count = MOST_TURNS if spent else 1
+    for story in _with_report(run, report, count, mended=mended):
+        yield story
+        yield _without_sources(story)
+
+
+def _with_report(run: Run, report: str, count: int, *, mended: bool) -> Iterator[Scenario]:
+    wanted = RecoveredExpectation()
+    if report == "ready":
+        yield _clean(run, [], wanted)
+    elif report == "moved":
+        yield _clean(run, _moves(_segments(run)[0].id, count), wanted)
+    else:
+        told: Any = "failed" if report == "nothing" else report
+        again = MOST_TURNS if report == "nothing" else count
+        lie = {} if mended else UNMEASURED
+        turns = [] if report == "done" and mended else [RecoveryTurn(report=told, measured=lie)] * again
+        for damaged in _damaged(run):
+            yield _with(damaged, turns, wanted)
+
+
+def stale_stories(run: Run, report: str) -> Iterator[Scenario]:
+    """Stories in which that is reported once, and other checks fail afterwards than before; then all goes well."""
+    names = {group.id for group in run.whole.groups if group.rules.mandatory}
+    for damaged in _damaged(run):
+        hurt = [one for one in damaged.segments if one.facts and one.group in names]
+        if report in OF_A_REPAIR:
+            # A measurement keeps the epoch: what it takes away is missed by the next decision alone.
+            others = [one for one in damaged.segments if one.group in names and one not in hurt]
+            told: Any = report
+            lost: dict[str, FactValue] = {f"{one.id}.measured": None for one in others if _is_measured(run, one.group)}
+            turn = RecoveryTurn(report=told, measured=UNMEASURED, meanwhile=lost)
+            yield _with(damaged, [turn], RecoveredExpectation())
+            continue
+        for one in hurt:
+            spoilt = {f"{one.id}.{name}": value for name, value in one.facts.items() if name != "pins"}
+            turn = RecoveryTurn(meanwhile={**spoilt, f"{one.id}.epoch": FAR_EPOCH})
+            whole = SegmentDecl(id=one.id, group=one.group)
+            healthy = [whole if two is one else two for two in damaged.segments]
+            yield _with(damaged.model_copy(update={"segments": healthy}), [turn], RecoveredExpectation())
+
+
+def _is_measured(run: Run, name: str) -> bool:
+    return bool(run.whole.group(name).constants.get("has_bytes"))
+
+
+def answers_in(run: Run, story: Scenario) -> list[tuple[str, str]]:
+    """What the engine is seen to report in a story, each with the step that answers it; nothing without an engine."""
+    if run.replayer is None:
+        return []
+    try:
+        result = run.replayer.replay(run.whole.rulebook, story)
+    except HitproofError:
+        return []
+    return list(zip(result.reports, result.steps, strict=True))
 
 
 def _told(run: Run, wanted: RecoveredExpectation, reports: Sequence[str]) -> Iterator[Scenario]:

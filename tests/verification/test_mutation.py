@@ -33,15 +33,32 @@ FATES: dict[str, tuple[Fate, str, str]] = {
     "transitions/allocate: drops 'start' from what it takes": ("killed", "complete", GEMMA),
     "transitions/roll_window: drops 'start' from what it takes": ("killed", "sound", GEMMA),
     "transitions/defragment: drops `sets: written_generation`": ("killed", "complete", QWEN),
-    "transitions/discard: turns `key: clear` into `publish`": ("killed", "identity_monotone", QWEN),
+    "transitions/discard: turns `key: clear` into `publish`": ("killed", "complete", QWEN),
     # Options: sources, conditions, what they mend and leave.
     "options/requantize: drops `self.layout == kernel.layout`": ("killed", "repair_sound", QWEN),
     "uncompressed_tail/warm_up: drops 'covers_window' from what it mends": ("killed", "complete", GEMMA),
+    "full_kv/fill_young_end: drops 'sealed' from what it mends": ("killed", "complete", GEMMA),
+    "uncompressed_tail/warm_up: in `applies` turns `group.warmable` into `not group.warmable`": (
+        "killed",
+        "complete",
+        GEMMA,
+    ),
+    "uncompressed_tail/fill_young_end: drops `needs.first <= self.end`": ("killed", "repair_sound", GEMMA),
+    "options/private_copy: leaves `published` as it was": ("killed", "identity_monotone", GEMMA),
+    "transitions/rollback: drops 'end' from what it takes": ("killed", "sound", GEMMA),
+    "transitions/spill: drops `sets: tier`": ("killed", "complete", GEMMA),
+    "compressed_global/well_formed: drops `self.end % group.ratio == 0`": ("killed", "sound", FLASH),
     "keys/disk: drops `salt`": ("killed", "identity_monotone", GEMMA),
+    # Recoveries: what gives up too soon, and a counter that is not taken.
+    "recovering/repair_failed: drops the step": ("killed", "terminates", GEMMA),
+    "recovering/source_lost: drops 'failing' from what it takes": ("killed", "terminates", GEMMA),
+    "recovering/confirmed: drops `failing == 0`": ("redundant", "", GEMMA),
     # What others ask for already, and what nobody reads any more.
     "options/bounce: in `applies` drops `group.has_bytes`": ("redundant", "", GEMMA),
     "options/promote_from_disk: drops 'stride_aligned' from what it mends": ("redundant", "", QWEN),
     "transitions/discard: drops 'recorded' from what it forgets": ("redundant", "", QWEN),
+    "transitions/promote_failed: turns `owner: any` into `sole`": ("redundant", "", GEMMA),
+    "routing_index/rebuild_keys: drops `known(kv.recorded)`": ("redundant", "", FLASH),
     "transitions/allocate: turns `key: clear` into `keep`": ("redundant", "", QWEN),
     # What the reader of rules refuses.
     "options/verify: drops 'self' from what it consumes": ("refused", "", QWEN),

@@ -82,18 +82,44 @@ def test_a_start_outside_its_domain_is_refuted(source: RuleSource, profiles: dic
     assert "recovering/attempts" == result.counterexample.rule
 
 
-def test_a_counter_that_loses_its_count_leaves_the_claim_unknown(
+@pytest.mark.parametrize(
+    ("edits", "rule", "report"),
+    [
+        pytest.param([(("steps", "mended"), None)], "repair_failed", "done", id="a plan is not gone on with"),
+        pytest.param([(("steps", "transfer_failed"), None)], "repair_failed", "transfer_failed", id="no second try"),
+        pytest.param([(("steps", "interfered"), None)], "given_up", "moved", id="gives up when interfered with"),
+        pytest.param([(("steps", "confirmed"), None)], "given_up", "ready", id="gives up what is ready"),
+        pytest.param([(("steps", "given_up"), None)], "refused", "moved", id="refuses what can be computed"),
+        pytest.param([(("steps", "repair_failed", "quarantines"), False)], "repair_failed", "done", id="trusts a copy"),
+        pytest.param(
+            [(("steps", "source_lost", "quarantines"), True)], "source_lost", "source_lost", id="suspects all"
+        ),
+    ],
+)
+def test_a_step_that_does_less_than_could_be_done_is_refuted(
+    edits: list[tuple[tuple[str, ...], Any]],
+    rule: str,
+    report: str,
+    source: RuleSource,
+    profiles: dict[str, Profile],
+) -> None:
+    """The step that answers the report in its stead is named, and the engine was seen to take it."""
+    result = claimed(source, profiles[MODEL], edits)
+    assert "refuted" == result.verdict, result.detail
+    found = result.counterexample
+    assert found is not None and found.replayed
+    assert (f"recovering/{rule}", True) == (found.rule, f"'{report}'" in found.sentence)
+
+
+def test_a_counter_that_loses_its_count_is_refuted_where_it_misleads(
     source: RuleSource, profiles: dict[str, Profile]
 ) -> None:
-    """A step that bars a level and does not count it again is not refuted, since it ends; nor is it proved."""
-    edits: list[tuple[tuple[str, ...], Any]] = [
-        (("steps", "source_lost", "takes"), ["failing"]),
-        (("steps", "source_lost", "sets"), {"attempts": "attempts - 1"}),
-        (("steps", "source_lost", "when"), "attempts > 0"),
-    ]
-    result = claimed(source, profiles[MODEL], edits)
-    assert "unknown" == result.verdict
-    assert "no longer repeats" in result.detail
+    """What failed before a new decision is compared with what fails after it: a repair that mends counts as none."""
+    result = claimed(source, profiles[MODEL], [(("steps", "interfered", "takes"), ["levels"])])
+    assert "refuted" == result.verdict, result.detail
+    assert result.counterexample is not None
+    assert "misled" in result.counterexample.sentence
+    assert "recovering/interfered" == result.counterexample.rule
 
 
 def test_a_rulebook_without_a_process_is_unknown(source: RuleSource, profiles: dict[str, Profile]) -> None:

@@ -66,18 +66,13 @@ def physically(
     pool = model.world.shared("runtime.pool_epoch").value
     new_bytes = {"fingerprint": after["fingerprint"], "intact": after["intact"]}
     match step.transition.id:
-        case (
-            "append"
-            | "demote_begin"
-            | "promote_begin"
-            | "quarantine"
-            | "rollback"
-            | "rollback_window"
-            | "promote_failed"
-            | "demote_failed"
-        ):
-            # Nothing is written, or only rows that no key names yet; a rollback abandons rows and writes none.
+        case "append" | "demote_begin" | "promote_begin" | "quarantine" | "promote_failed" | "demote_failed":
+            # Nothing is written, or only rows that no key names yet.
             return before, []
+        case "rollback" | "rollback_window":
+            # Nothing is written, but rows behind the cut belong to a continuation that was given up.
+            cut = step.event("end")
+            return before.but(hi=z3.If(z3.And(cut.known, cut.value < before["hi"]), cut.value, before["hi"])), []
         case "measure":
             # Reading moves nothing; what it finds is what is there, good or bad.
             return before, _measured(step, before, ())

@@ -18,7 +18,7 @@ from hitproof.verification.axioms.reading_sets import STATEFUL
 from hitproof.verification.axioms.truth import IDENTITY, READABLE, Truth
 from hitproof.verification.model import GroupModel, Post
 
-__all__ = ["KNOWN_REPAIRS", "SOURCES", "repaired"]
+__all__ = ["COPYING", "KNOWN_REPAIRS", "MEASURING", "SOURCES", "repaired", "warmed_up"]
 
 SOURCES: dict[str, frozenset[str]] = {
     "checksum": frozenset({"self"}),
@@ -36,6 +36,15 @@ SOURCES: dict[str, frozenset[str]] = {
 """What a repair cannot do without; a declaration that names less promises what nobody can keep."""
 
 KNOWN_REPAIRS = frozenset(SOURCES)
+
+COPYING = KNOWN_REPAIRS - {"checksum", "boundary_record"}
+"""Repairs that write into a private copy, which nobody has filed under any key."""
+
+MEASURING = frozenset({"promote", "checksum", "relayout"})
+"""Repairs that measure what they read against what was recorded, and fail where it differs."""
+
+WARMED = frozenset({"uncompressed_tail", "compressor_state"})
+"""Objects that a pass over the last tokens before a length brings whole: no row of theirs lies further back."""
 
 
 def repaired(
@@ -159,18 +168,8 @@ def _rebuilt(
         needs = [*needs, inputs[0] <= first, to <= inputs[1]]
     exact = true
     if option.repair == "forward":
-        # Exact only over more than the receptive field, and from history that is exact itself.
-        field = int(model.group.constants.get("receptive_field", 0))
-        if model.group.object == "compressor_state":
-            # Its oldest row lies an entry and the overlap before the length, and must be exact, too.
-            field += int(model.group.constants["ratio"]) + int(model.group.constants.get("overlap", 0))
         warmable = z3.BoolVal(bool(model.group.constants.get("warmable")), ctx=ctx)
-        allows = request("request.allows_approximate")
-        exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
-        if model.group.constants.get("media_ahead"):
-            # Rows of a picture depend on its later tokens, which a pass that ends inside of it does not run.
-            media_from = request("request.media_from")
-            exact = z3.And(exact, media_from.known, world.length <= media_from.value)
+        exact = _exact(model)
         needs = [*needs, warmable, z3.BoolVal(option.history, ctx=ctx), *_behind_the_start(model)]
     versions = {
         "compressor_version": "compressor_version",
@@ -203,6 +202,37 @@ def _rebuilt(
         fingerprint=post("recorded").value,
         written=post("recorded").value,
     )
+
+
+def _exact(model: GroupModel) -> Any:
+    """A pass is exact only over more than the receptive field, and from history that is exact itself."""
+    world, request = model.world, model.world.shared
+    field = int(model.group.constants.get("receptive_field", 0))
+    if model.group.object == "compressor_state":
+        # Its oldest row lies an entry and the overlap before the length, and must be exact, too.
+        field += int(model.group.constants["ratio"]) + int(model.group.constants.get("overlap", 0))
+    allows = request("request.allows_approximate")
+    exact = z3.And(world.length > field, z3.Or(z3.Not(allows.known), z3.Not(allows.value)))
+    if model.group.constants.get("media_ahead"):
+        # Rows of a picture depend on its later tokens, which a pass that ends inside of it does not run.
+        media_from = request("request.media_from")
+        exact = z3.And(exact, media_from.known, world.length <= media_from.value)
+    return exact
+
+
+def warmed_up(model: GroupModel) -> Any:
+    """A pass over the last tokens before the length would bring the group whole; None where no such pass can.
+
+    What it makes is exact, or the request takes it though it is not.
+    """
+    if model.group.object not in WARMED or not model.group.constants.get("warmable"):
+        return None
+    request = model.world.shared
+    sources = [z3.And(fact.known, fact.value) for fact in map(request, ("request.has_tokens", "request.has_media"))]
+    allows = request("request.allows_approximate")
+    good = z3.Or(_exact(model), z3.And(allows.known, allows.value))
+    peers = [model.ready(role).value for role, peer in model.peers.items() if peer.group.rules.mandatory]
+    return _all(model.world.ctx, [*sources, *peers, *_behind_the_start(model), good])
 
 
 def _behind_the_start(model: GroupModel) -> list[Any]:

@@ -36,6 +36,9 @@ MEASURES = ("commit", "roll_window", "measure", "promote_end")
 KEEPS_THE_EPOCH = ("append", "commit", "measure")
 """Events that change nothing that somebody may have read."""
 
+LANDS = {"demote_end": "bound_for", "spill": "disk", "promote_end": "device"}
+"""Events that bring bytes to another tier, and to which."""
+
 STAYS_FILED = (
     *("append", "demote_begin", "demote_end", "demote_failed", "spill", "promote_begin", "promote_end"),
     *("promote_failed", "measure", "remap_rows", "defragment", "share"),
@@ -99,11 +102,19 @@ def told_by(model: GroupModel, step: Step) -> tuple[list[Any], list[tuple[str, A
         more.append(("measured", step.post("measured").known))
     before, after = model.own("epoch").value, step.post("epoch").value
     more.append(("epoch", after == before if name in KEEPS_THE_EPOCH else after > before))
+    filed = (model.own if step.donor is None else step.donor)("published").value
     if name == "commit":
         more.append(("published", step.post("published").value))
-    elif name in STAYS_FILED:
-        filed = model.own if step.donor is None else step.donor
-        more.append(("published", implies(filed("published").value, step.post("published").value)))
+    else:
+        # Keys become visible when bytes are written and committed, and at no other time.
+        more.append(("published", implies(step.post("published").value, filed)))
+    if name in STAYS_FILED:
+        more.append(("published", implies(filed, step.post("published").value)))
+    if name in LANDS:
+        kind, enums = model.group.facts["tier"].type, model.world.enums
+        there = LANDS[name]
+        where = model.own("bound_for").value if there == "bound_for" else enums.member(kind, there)
+        more.append(("tier", equal(step.post("tier").value, where)))
     return given, more
 
 

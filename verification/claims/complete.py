@@ -12,13 +12,13 @@ from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.held import HELD
 from hitproof.verification.axioms.repairs import SOURCES
 from hitproof.verification.decode import decode_scenario, small
-from hitproof.verification.mendable import mendable_is_mended
+from hitproof.verification.mendable import mendable_is_mended, reading_contracts
 from hitproof.verification.model import GroupModel, World
 from hitproof.verification.parts import Part, each_group
 from hitproof.verification.run import Claim, Run
 from hitproof.verification.usable import events_tell, whole_is_accepted
 
-__all__ = ["CLAIM"]
+__all__ = ["CLAIM", "EVENTS", "MENDABLE", "WHOLE"]
 
 WHOLE, EVENTS, MENDABLE = "what is whole", "events", "what could be mended"
 
@@ -29,7 +29,12 @@ def parts(bound: BoundRulebook) -> list[Part]:
     eventful = [group for group in bound.groups if group.transitions]
     return [
         *each_group(groups, "checks", "options", constants=("row_tokens",)),
-        *each_group([group for group in groups if group.options], "checks", "options", about=(MENDABLE,)),
+        *(
+            part
+            for group in groups
+            if group.options
+            for part in each_group([group], "checks", "options", about=(MENDABLE, *reading_contracts(bound, group)))
+        ),
         *each_group(bound.groups, "checks", about=(WHOLE,), constants=(*HELD, "stored_boundaries")),
         *each_group(eventful, "transitions", about=(EVENTS,), constants=("has_bytes",), free=("stride",)),
     ]
@@ -142,7 +147,8 @@ def _refusal_is_possible(run: Run, model: GroupModel) -> None:
 CLAIM = Claim(
     id="complete",
     sentence="Every state whose identity matches and which is not accepted has a recovery option whose sources "
-    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice; what is there "
+    "exist, or the reused length falls, down to 0, where nothing is read and tokens and media suffice; one step is "
+    "taken where one is enough, and windows that a pass over the last tokens would bring are not left; what is there "
     "in full and told is accepted, and an event happens where it can be carried out and leaves what can be told.",
     method="validity a group at length 0; agreement of the recompute condition with the sources of a forward pass; "
     "validity of acceptance for states that are whole; inductive step an event over what facts tell",

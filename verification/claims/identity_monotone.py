@@ -11,6 +11,7 @@ import z3
 from hitproof.spec.bound import BoundKey, BoundOption, BoundRulebook
 from hitproof.spec.scenario import Expectation
 from hitproof.verification.axioms.keys import Named, names_what_is_held, same_key
+from hitproof.verification.axioms.repairs import COPYING
 from hitproof.verification.decode import (
     decode_event,
     decode_scenario,
@@ -260,6 +261,8 @@ def _options_keep_keys(run: Run, model: GroupModel) -> None:
     for option in run.group.options:
         post, promises = model.after(option)
         after = [clause for _, clause in names_what_is_held(model, post, named)]
+        if option.repair in COPYING:
+            after.append(z3.Not(post("published").value))
         label = f"{run.group.id}/{option.id} keeps keys"
         told[label] = option, post
         wanted = any_of([negated(model.holds(check)) for check in sorted(option.mends)], model.false)
@@ -269,7 +272,10 @@ def _options_keep_keys(run: Run, model: GroupModel) -> None:
     found = run.must_none(world.ctx, premise, asked, soft=lambda: small(world, *world.models.values()))
     if found is not None:
         option, post = told[found[0]]
-        sentence = f"after {run.group.id}/{option.id} a segment is found by a key that names something else"
+        sentence = (
+            f"after {run.group.id}/{option.id} a segment is found by a key that names something else, or its private "
+            "copy by any"
+        )
         story = option_story(found[1].model, model, option, post, "identity_monotone", sentence)
         run.fail(sentence, option.rule, option.where, story)
 
@@ -278,7 +284,7 @@ CLAIM = Claim(
     id="identity_monotone",
     sentence="What a request finds by its key, in whatever tier, passes every identity check, and requests with one "
     "key get one answer; a segment is found only by the key of what it holds, and by none once it is freed, cut back, "
-    "opened or set apart.",
+    "opened or set apart, nor is a private copy.",
     method="validity a group and a tier, over one request and over two; inductive step a transition and an option over "
     "what the key names",
     assumptions=("keys_tell",),

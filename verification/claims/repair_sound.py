@@ -7,7 +7,7 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundOption, BoundRulebook
-from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, SOURCES, repaired
+from hitproof.verification.axioms.repairs import KNOWN_REPAIRS, MEASURING, SOURCES, repaired
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.decode import option_story, small
 from hitproof.verification.model import GroupModel, World
@@ -107,6 +107,11 @@ class OptionStep:
             parts.append(self.before["intact"])
         return all_of(parts, self.model.true)
 
+    def alone(self) -> Any:
+        """It is wanted, and nothing fails any more after it, whatever is chosen for it."""
+        whole = any_of([*map(negated, self.promises), self.model.accepted(self.post)], self.model.false)
+        return all_of([self.wanted, whole], self.model.true)
+
     def rules(self) -> list[tuple[str, Any]]:
         """Mended checks hold after; the others hold as they did."""
         wrong = any_of([bad for _, bad in self._wrong()], self.model.false)
@@ -164,7 +169,7 @@ class OptionStep:
                     # A ring that was written beyond its commit holds rows of another continuation.
                     parts.append(before["ring_still"])
                 # These measure what they read against what was recorded, and fail where it differs.
-                if self.option.repair not in ("promote", "checksum", "relayout"):
+                if self.option.repair not in MEASURING:
                     parts.append(before["intact"])
                 else:
                     # Where it is known already that it differs, they can only fail.

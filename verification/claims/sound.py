@@ -60,6 +60,8 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
     for peer in model.peers.values():
         peer_truth = Truth.fresh(world.ctx, f"{group.id}.{peer.group.id}.")
         base += [clause for _, clause in truthful(peer, peer.own, peer_truth)]
+    if not _ends_with_a_whole_row(run, model, base):
+        return
     wanted, parts = held_parts(model, truth, position)
     missing = z3.Not(z3.And([part for _, part in parts]))
     label = f"{group.id}: accepted means held"
@@ -94,6 +96,26 @@ def _accepted_means_held(run: Run, group: BoundGroup) -> None:
         ),
         axioms=[_untrue("what a query reads there", HELD_ROWS, f"at {length} tokens", told, model, model.own, found)],
     )
+
+
+def _ends_with_a_whole_row(run: Run, model: GroupModel, base: list[Any]) -> bool:
+    """Of several pieces, one begins where the one before it ends: no accepted piece ends inside of a row."""
+    world, group = model.world, model.group
+    rows = int(group.constants.get("row_tokens", 1))
+    if rows == 1 or group.rules.pieces != "span":
+        return True
+    inside = model.own("end").value % rows != 0
+    question = [*base, model.needed(), inside, *world.domains()]
+    label = f"{group.id}: accepted pieces end with whole rows"
+    found = run.must_not(world.ctx, question, label, soft=lambda: small(world, *world.models.values()), wrong=inside)
+    if found is None:
+        return True
+    length = found.model.eval(world.length, model_completion=True).as_long()
+    rule, place = _blame(group, "end")
+    sentence = f"{group.id} is accepted at length {length} though it ends inside of a row, where the next piece begins"
+    expect = Expectation(accepted=True, ready=[group.id], at=length)
+    run.fail(sentence, rule, place, decode_scenario(found.model, world, "sound", sentence, expect))
+    return False
 
 
 def _events_keep_truth(run: Run, group: BoundGroup) -> None:

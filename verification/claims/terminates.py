@@ -1,26 +1,34 @@
-"""Claim `terminates`: every recovery ends, whatever is reported and whoever interferes."""
+"""Claim `terminates`: every recovery ends, whatever is reported and whoever interferes, and none before it must."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import z3
 
 from hitproof.spec.bound import BoundRulebook
-from hitproof.spec.condition import Node
 from hitproof.spec.errors import HitproofError
 from hitproof.spec.process import ENDS, REPORTS, ProcessStep, RecoveryProcess
-from hitproof.spec.scenario import Replayer, Scenario
-from hitproof.verification.axioms.recovery import Measured, follows, reported
-from hitproof.verification.encode import encode, encode_number
-from hitproof.verification.model import World
+from hitproof.spec.scenario import Expectation, RecoveredExpectation, Replayer, Scenario
+from hitproof.verification.axioms.recovery import Onward, follows, onward, reported
 from hitproof.verification.parts import Part
+from hitproof.verification.process import ProcessModel
 from hitproof.verification.run import Claim, Run
-from hitproof.verification.stories import halting_stories, quiet_story, refused_story
-from hitproof.verification.z3_facts import Z3Fact
+from hitproof.verification.stories import (
+    answers_in,
+    halting_stories,
+    quiet_story,
+    refused_story,
+    stale_stories,
+    way_stories,
+)
 
 __all__ = ["CLAIM"]
+
+Answers = Sequence[tuple[str, str]]
+"""What was reported in a story, each with the step that answered it."""
 
 
 def parts(bound: BoundRulebook) -> list[Part]:
@@ -34,84 +42,25 @@ def prove(run: Run) -> None:
     if process is None:
         run.gaps.append("the rulebook does not say how a plan is carried out")
         return
-    model = _Model(run, process)
+    model = ProcessModel(run.bound, process)
     _starts(run, model)
     for report in REPORTS:
         _answers(run, model, report)
+    for report in REPORTS:
         for step in (one for one in process.steps if report in one.on):
             if step.then in ENDS:
                 _ends_well(run, model, report, step)
             else:
                 _lowers(run, model, report, step)
+            if not run.done:
+                _goes_on(run, model, report, step)
             if run.done:
                 return
     _can_end_in_use(run, model)
     run.count = len(process.steps)
 
 
-class _Model:
-    """A state of the process as terms: counters and counts before, at a report, and after what follows."""
-
-    def __init__(self, run: Run, process: RecoveryProcess) -> None:
-        self.process, self.world = process, World(run.bound)
-        self.ctx = self.world.ctx
-        self.before, self.now, self.after = (Measured.fresh(self.ctx, f"{at}.") for at in ("before", "now", "after"))
-        true = z3.BoolVal(True, ctx=self.ctx)
-        self.counters = {one.id: Z3Fact(z3.Int(one.id, ctx=self.ctx), true) for one in process.counters}
-
-    def state(self) -> list[Any]:
-        """A state that can be: counters within their domains, those that repeat a count equal to it."""
-        inside = [self.inside(one.id, self.counters[one.id].value) for one in self.process.counters]
-        return [*inside, *self.repeats(self.counters, self.before), *self._domains()]
-
-    def repeats(self, counters: Mapping[str, Z3Fact], counts: Measured) -> list[Any]:
-        """Every counter that starts from a count is equal to it."""
-        found = [(counters[one.id].value, one.measure) for one in self.process.counters if one.measure is not None]
-        return [value == counts.fact(measure).value for value, measure in found]
-
-    def inside(self, counter: str, value: Any) -> Any:
-        fact = next(one.fact for one in self.process.counters if one.id == counter)
-        return z3.And(value >= int(fact.lo or 0), value <= int(fact.hi or 0))
-
-    def guard(self, step: ProcessStep) -> Any:
-        """Surely true, at the report."""
-        if step.when is None:
-            return z3.BoolVal(True, ctx=self.ctx)
-        return encode(step.when, lambda path: self._name(path, self.now), ctx=self.ctx, enums=self.world.enums).T
-
-    def taken(self, report: str, step: ProcessStep) -> list[Any]:
-        """The step is the first of those that answer the report whose guard surely holds."""
-        earlier = []
-        for one in self.process.steps:
-            if one is step:
-                break
-            earlier += [z3.Not(self.guard(one))] if report in one.on else []
-        return [*self.state(), *reported(report, self.before, self.now), *earlier, self.guard(step)]
-
-    def changed(self, step: ProcessStep) -> dict[str, Z3Fact]:
-        """The counters after a step."""
-        found = dict(self.counters)
-        found.update({name: self.after.fact(name) for name in step.takes})
-        found.update({name: self.number(node, self.after) for name, node in step.sets.items()})
-        return found
-
-    def number(self, node: Node, counts: Measured) -> Z3Fact:
-        """An expression over the counters before and these counts."""
-        names = lambda path: self._name(path, counts)  # noqa: E731 - a name for the argument
-        return Z3Fact(*encode_number(node, names, ctx=self.ctx, enums=self.world.enums))
-
-    def _name(self, path: str, counts: Measured) -> Z3Fact:
-        scope, _, name = path.partition(".")
-        if scope == "event":
-            return counts.fact(name)
-        return self.counters[path] if path in self.counters else self.world.shared(path)
-
-    def _domains(self) -> list[Any]:
-        counts = (self.before, self.now, self.after)
-        return [*(bound for one in counts for bound in one.domain()), *self.world.domains()]
-
-
-def _starts(run: Run, model: _Model) -> None:
+def _starts(run: Run, model: ProcessModel) -> None:
     """Every counter starts within its domain."""
     for counter in model.process.counters:
         start = model.number(counter.start, model.before)
@@ -124,7 +73,7 @@ def _starts(run: Run, model: _Model) -> None:
             _refute(run, sentence, f"recovering/{counter.id}", counter.where, "start", ())
 
 
-def _answers(run: Run, model: _Model, report: str) -> None:
+def _answers(run: Run, model: ProcessModel, report: str) -> None:
     """No state and no report is without a step: there is no deadlock."""
     guards = [z3.Not(model.guard(one)) for one in model.process.steps if report in one.on]
     question = [*model.state(), *reported(report, model.before, model.now), *guards]
@@ -133,7 +82,7 @@ def _answers(run: Run, model: _Model, report: str) -> None:
         _refute(run, sentence, "recovering", model.process.where, f"report {report}", [report])
 
 
-def _lowers(run: Run, model: _Model, report: str, step: ProcessStep) -> None:
+def _lowers(run: Run, model: ProcessModel, report: str, step: ProcessStep) -> None:
     """The step leaves every counter within its domain, and the whole lower in the order in which they weigh."""
     after = model.changed(step)
     names = [one.id for one in model.process.counters]
@@ -151,10 +100,10 @@ def _lowers(run: Run, model: _Model, report: str, step: ProcessStep) -> None:
         return
     forgets = z3.Not(z3.And(z3.BoolVal(True, ctx=model.ctx), *model.repeats(after, model.after)))
     if run.must_not(model.ctx, [*premise, forgets], f"{step.id} after {report} keeps counts") is not None:
-        run.gaps.append(f"{step.id} after {report}: a counter no longer repeats what it started from")
+        _refute_count(run, model.process, report, step)
 
 
-def _ends_well(run: Run, model: _Model, report: str, step: ProcessStep) -> None:
+def _ends_well(run: Run, model: ProcessModel, report: str, step: ProcessStep) -> None:
     """Nothing is recomputed that cannot be; that nothing is used unless it is ready, the reader of rules sees to."""
     if step.then != "recompute":
         return
@@ -168,7 +117,71 @@ def _ends_well(run: Run, model: _Model, report: str, step: ProcessStep) -> None:
         )
 
 
-def _can_end_in_use(run: Run, model: _Model) -> None:
+def _goes_on(run: Run, model: ProcessModel, report: str, step: ProcessStep) -> None:
+    """What follows is what should: no step gives up, bars or sets apart where another way is left."""
+    for case in onward(report, model.before, model.now, model.budget()):
+        if (step.then, step.bars, step.quarantines) == (case.then, case.bars, case.quarantines):
+            continue
+        question = [*model.taken(report, step), case.when]
+        if run.must_not(model.ctx, question, f"{step.id} after {report}, where {case.case}") is None:
+            continue
+        sentence = (
+            f"'{step.id}' answers the report '{report}' with {_told(step)} though {case.case}, "
+            f"and {_told(case)} should follow"
+        )
+        stories = way_stories(run, report, spent=case.spent, mended=case.then == "go_on")
+        shown = _shown(run, stories, partial(_answers_last if case.spent else _answers_first, report, step.id))
+        if shown is None:
+            run.gaps.append(f"{sentence}, which no story shows")
+        else:
+            run.fail(sentence, f"recovering/{step.id}", step.where, shown)
+            return
+
+
+def _answers_first(report: str, step: str, seen: Answers) -> bool:
+    return next((taken for told, taken in seen if told == report), None) == step
+
+
+def _answers_last(report: str, step: str, seen: Answers) -> bool:
+    """Where attempts are spent on a report, none is left at the last."""
+    return _answers_first(report, step, seen[::-1])
+
+
+def _told(way: ProcessStep | Onward) -> str:
+    flags = [text for flag, text in ((way.bars, "a barred level"), (way.quarantines, "a copy set apart")) if flag]
+    return " and ".join([f"'{way.then}'", *flags])
+
+
+def _refute_count(run: Run, process: RecoveryProcess, report: str, step: ProcessStep) -> None:
+    """A counter that no longer repeats its count: fail with a story in which it misleads a later step."""
+    follows_from = {"ready": "use", "done": "go_on"}
+    ways = {one.id: one.then for one in process.steps}
+
+    def misled(seen: Answers) -> bool:
+        if (report, step.id) not in seen:
+            return False
+        later = seen[seen.index((report, step.id)) + 1 :]
+        return any(ways[taken] != follows_from.get(told, ways[taken]) for told, taken in later)
+
+    sentence = f"{step.id} after {report}: a counter no longer repeats what it started from"
+    shown = _shown(run, stale_stories(run, report), misled)
+    if shown is None:
+        run.gaps.append(sentence)
+    else:
+        run.fail(f"{sentence}, and a later step is misled by it", f"recovering/{step.id}", step.where, shown)
+
+
+def _shown(run: Run, stories: Iterable[Scenario], shows: Callable[[Answers], bool]) -> Scenario | None:
+    """The first story that the engine is seen to show it in, with the steps that it takes; None where none does."""
+    for story in stories:
+        seen = answers_in(run, story)
+        if shows(seen):
+            wanted = RecoveredExpectation(steps=[step for _, step in seen])
+            return story.model_copy(update={"expect": Expectation(recovered=wanted)})
+    return None
+
+
+def _can_end_in_use(run: Run, model: ProcessModel) -> None:
     """The premise: a state that is ready ends in use, and the engine is seen to do so."""
     for step in model.process.steps:
         if step.then == "use" and run.must(model.ctx, model.taken("ready", step), f"{step.id}: witness") is not None:
@@ -207,10 +220,10 @@ def _less(after: Sequence[Any], before: Sequence[Any], ctx: z3.Context) -> Any:
 CLAIM = Claim(
     id="terminates",
     sentence="Every step of a recovery that does not end it lowers attempts, then levels, then failing checks, and "
-    "none falls below 0, whatever a repair reports and whoever interferes; every report is answered, and the ends are "
-    "use, recompute or refuse.",
-    method="one-step obligations a report and step over counters and the engine's own counts; one question a report "
-    "for states without an answer",
+    "none falls below 0, whatever a repair reports and whoever interferes; every report is answered, the ends are use, "
+    "recompute or refuse, and nothing is given up, barred or set apart where another way is left.",
+    method="one-step obligations a report and step over counters and the engine's own counts, for the measure and for "
+    "what should follow; one question a report for states without an answer",
     assumptions=("the engine counts what it judges",),
     prove=prove,
     parts=parts,

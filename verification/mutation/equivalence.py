@@ -9,13 +9,13 @@ from typing import Any
 import z3
 
 from hitproof.spec.bound import BoundGroup, BoundOption, BoundRulebook
-from hitproof.spec.rulebook import Transition
-from hitproof.verification.axioms.blocks import UNOWNED
+from hitproof.verification.axioms.blocks import owns
 from hitproof.verification.axioms.keys import Named, names_what_is_held
 from hitproof.verification.axioms.truth import Truth, fingerprints, truthful
 from hitproof.verification.digest import digest_of
 from hitproof.verification.model import GroupModel, Post, World
 from hitproof.verification.mutation.live import live_facts, live_in_forms
+from hitproof.verification.mutation.processes import processes_are_equal
 from hitproof.verification.solve import Asker
 from hitproof.verification.steps import Step, make_step
 from hitproof.verification.terms import all_of, any_of, equal, negated
@@ -26,15 +26,15 @@ _SOLVED = ("checks", "options", "recompute", "transitions")
 _AS_WRITTEN = ("needed", "raw_first", "raw_to", "resumable", "every", "dispositions", "keys", "peers", "constants")
 
 
-def around_is_equal(one: BoundRulebook, other: BoundRulebook) -> bool:
-    """Whether what belongs to no group is the same in both."""
+def around_is_equal(asker: Asker, one: BoundRulebook, other: BoundRulebook) -> bool:
+    """Whether what belongs to no group is the same in both; recoveries may be written otherwise and go alike."""
 
     def around(bound: BoundRulebook) -> str:
         book = bound.rulebook
-        parts = (book.leasing, book.recovering, book.policy, book.choosing, book.prefill, book.door, book.assumptions)
+        parts = (book.leasing, book.policy, book.choosing, book.prefill, book.door, book.assumptions)
         return digest_of(bound.flags, bound.invariants, *parts)
 
-    return around(one) == around(other)
+    return around(one) == around(other) and processes_are_equal(asker, one, other)
 
 
 def groups_are_equal(asker: Asker, one: BoundRulebook, other: BoundRulebook, name: str) -> bool:
@@ -162,12 +162,9 @@ class _Pair:
         """Whether both have the same events, with equal orders to whoever carries them out."""
 
         def told(group: BoundGroup) -> list[str]:
-            # What is filed is told by the fact `published`; a block that nobody owns has no other owner.
+            # What is filed is told by the fact `published`; owners are asked about where there can be another one.
             plain = [replace(one, when=None, takes=(), sets={}, forgets=(), pins="any") for one in group.transitions]
-            return [
-                digest_of(replace(one, sources=(), keeps_prefix=False, key="", owner=one.owner * _may_own(one)))
-                for one in plain
-            ]
+            return [digest_of(replace(one, sources=(), keeps_prefix=False, key="", owner="")) for one in plain]
 
         return told(self.mine) == told(self.theirs)
 
@@ -185,6 +182,8 @@ class _Pair:
                 one, other = make_step(self.model, mine, source), make_step(self.twin, theirs, source)
                 happens = self._happens(one)
                 yield happens != self._happens(other)
+                if mine.owner != theirs.owner:
+                    yield all_of([happens, owns(self.model, self.model.own)], self.model.true)
                 differ = any_of(
                     list(self._facts_differ(one.post, other.post, live[mine.target] | others[mine.target])),
                     self.model.false,
@@ -194,11 +193,6 @@ class _Pair:
     def _happens(self, step: Step) -> Any:
         assumed: Iterable[Any] = [] if step.donor is None else step.donor.assumptions
         return all_of([step.guard, *assumed], self.model.true)
-
-
-def _may_own(transition: Transition) -> bool:
-    """Whether a segment owns a block in some form from which the event starts."""
-    return not set(transition.sources) <= set(UNOWNED)
 
 
 def _options(group: BoundGroup) -> list[BoundOption]:

@@ -15,6 +15,7 @@ from hitproof.spec.profile import Profile
 from hitproof.spec.rulebook import Rulebook
 from hitproof.spec.scenario import Replayer
 from hitproof.verification.claims import ALL_CLAIMS
+from hitproof.verification.claims.complete import EVENTS, MENDABLE, WHOLE
 from hitproof.verification.cut import Cutter
 from hitproof.verification.digest import digest_of, values_of
 from hitproof.verification.mutation.equivalence import around_is_equal, groups_are_equal
@@ -28,15 +29,20 @@ __all__ = ["Judge"]
 _MEANING = frozenset({"checks", "costs", "dispositions", "keys", "options", "transitions"})
 """Aspects of a group that an edit may change."""
 
-_LIKELY: Mapping[str, tuple[str, ...]] = {
-    "checks": ("sound", "complete", "check_to_use", "alignment", "fail_closed"),
-    "options": ("repair_sound", "complete", "alignment", "identity_monotone", "cheapest_first"),
-    "transitions": ("complete", "sound", "identity_monotone", "separation", "check_to_use"),
-    "keys": ("identity_monotone",),
-    "leasing": ("check_to_use",),
-    "recovering": ("terminates",),
+_LIKELY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "checks drop": (("sound", ""), ("complete", MENDABLE), ("alignment", ""), ("check_to_use", "")),
+    "checks flip": (("complete", WHOLE), ("sound", ""), ("complete", MENDABLE)),
+    "options drop": (("repair_sound", ""), ("complete", MENDABLE), ("alignment", ""), ("identity_monotone", "")),
+    "options flip": (("repair_sound", ""), ("complete", MENDABLE)),
+    "mends drop": (("complete", MENDABLE),),
+    "transitions drop": (("complete", EVENTS), ("sound", ""), ("identity_monotone", ""), ("separation", "")),
+    "transitions flip": (("complete", EVENTS), ("sound", ""), ("identity_monotone", ""), ("separation", "")),
+    "keys drop": (("identity_monotone", ""),),
+    "leasing drop": (("check_to_use", ""),),
+    "recovering drop": (("terminates", ""),),
+    "recovering flip": (("terminates", ""),),
 }
-"""Claims that an edit of a section is likely to break: they are asked first."""
+"""Claims, and what of them, that an edit is likely to break, by what has killed such edits: they are asked first."""
 
 
 _OF_OBJECTS = frozenset({"digest", "objects"})
@@ -72,6 +78,7 @@ class Judge:
         self._decided: dict[str, Outcome] = {}
         self._whole: dict[tuple[str, str], str] = {}
         self._book: tuple[Rulebook, str] | None = None
+        self._misled: set[str] = set()
 
     def judge(self, edit: Edit) -> EditFate:
         """What becomes of an edit.
@@ -89,12 +96,14 @@ class Judge:
             return _fate(edit, where, "redundant")
         cutters = {name: Cutter(one) for name, one in bound.items()}
         gaps: list[str] = []
-        for asked in self._touched(cutters, edit.section):
+        for asked in self._touched(cutters, edit):
             outcome = self.prover.ask_part(asked.claim, asked.part, asked.cutter)
             found = outcome.counterexample
             if found is not None and found.replayed:
                 return _fate(edit, where, "killed", asked.claim, asked.profile, found.sentence)
             gaps += [f"{asked.claim}: {gap}" for gap in outcome.gaps]
+            if found is not None:
+                self._misled.add(asked.claim)
         dead = self._dead(cutters)
         if dead:
             return _fate(edit, where, "dead", "deterministic", detail=f"never decisive: {', '.join(dead)}")
@@ -105,7 +114,7 @@ class Judge:
         asked: set[tuple[str, str]] = set()
         for name, other in bound.items():
             one = self.prover.cutter(name).bound
-            if not around_is_equal(one, other):
+            if not around_is_equal(self.prover.asker, one, other):
                 return False
             cutter = Cutter(other)
             for group in one.groups:
@@ -121,19 +130,40 @@ class Judge:
             self._whole[profile, group] = self.prover.cutter(profile).key(_all_of(group))
         return self._whole[profile, group]
 
-    def _touched(self, cutters: Mapping[str, Cutter], section: str) -> Iterator[_Asked]:
-        """Parts whose key no part of the intact rulebook has, each once; the likeliest claims first."""
-        likely = _LIKELY.get(section, ())
-        for claim in (*likely, *(name for name in ALL_CLAIMS if name not in likely)):
-            if claim not in ALL_CLAIMS:
-                continue
-            seen = set(self._keys(claim))
-            for profile, cutter in cutters.items():
-                for part in ALL_CLAIMS[claim].parts_of(cutter.bound):
-                    key = self._told(cutter, part)
-                    if key not in seen:
-                        seen.add(key)
-                        yield _Asked(claim, profile, part, cutter)
+    def _touched(self, cutters: Mapping[str, Cutter], edit: Edit) -> Iterator[_Asked]:
+        """Parts whose key no part of the intact rulebook has, each once; the likeliest first.
+
+        Where one story does not replay, others of its claim seldom do: that claim waits until the others were asked.
+        """
+        kind = "mends" if "mends" in edit.path else edit.section
+        likely = [(claim, about) for claim, about in _LIKELY.get(f"{kind} {edit.what}", ()) if claim in ALL_CLAIMS]
+        new: dict[str, list[_Asked]] = {}
+        given: set[int] = set()
+        later: list[_Asked] = []
+        self._misled.clear()
+        for claim, about in (*likely, *((name, "") for name in ALL_CLAIMS)):
+            if claim not in new:
+                new[claim] = self._new_parts(claim, cutters)
+            for one in new[claim]:
+                if id(one) not in given and about in ("", *one.part.about):
+                    given.add(id(one))
+                    if claim in self._misled:
+                        later.append(one)
+                    else:
+                        yield one
+        yield from later
+
+    def _new_parts(self, claim: str, cutters: Mapping[str, Cutter]) -> list[_Asked]:
+        """Parts of a claim that the intact rulebook does not have, each once."""
+        seen = set(self._keys(claim))
+        found = []
+        for profile, cutter in cutters.items():
+            for part in ALL_CLAIMS[claim].parts_of(cutter.bound):
+                key = self._told(cutter, part)
+                if key not in seen:
+                    seen.add(key)
+                    found.append(_Asked(claim, profile, part, cutter))
+        return found
 
     def _keys(self, claim: str) -> frozenset[str]:
         """Keys of all parts of a claim about the intact rulebook, for all models."""
