@@ -10,7 +10,7 @@ USER_STAMP := $(VENV)/.installed-user
 DEV_STAMP := $(VENV)/.installed-dev
 PACKAGING := pyproject.toml setup.py constraints.txt
 
-.PHONY: install demo test lint schema proof bench clean
+.PHONY: install demo test lint schema proof bench clean integration-lmcache integration-vllm integration-sglang
 .DEFAULT_GOAL := install
 
 install: $(DEV_STAMP)
@@ -61,6 +61,21 @@ proof: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks
+
+# Each serving framework in an environment of its own; PIP_ARGS is handed to pip.
+integration-lmcache:
+	PIP_ARGS='$(PIP_ARGS)' PYTHON=$(PYTHON) sh integrations/lmcache/environment.sh build/integrations/lmcache
+	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 build/integrations/lmcache/bin/python -m pytest -q -p no:cacheprovider tests/integrations/lmcache $(PYTEST_ARGS)
+
+integration-vllm:
+	PIP_ARGS='$(PIP_ARGS)' PYTHON=$(PYTHON) sh integrations/vllm/environment.sh build/integrations/vllm
+	OMP_NUM_THREADS=1 build/integrations/vllm/bin/python -m pytest -q -p no:cacheprovider tests/integrations/vllm $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 build/integrations/vllm/bin/python -m tests.integrations.vllm.overhead
+
+integration-sglang:
+	PIP_ARGS='$(PIP_ARGS)' PYTHON=$(PYTHON) sh integrations/sglang/environment.sh build/integrations/sglang
+	SGLANG_PLATFORM=plain_cpu OMP_NUM_THREADS=1 build/integrations/sglang/bin/python -m pytest -q -p no:cacheprovider tests/integrations/sglang $(PYTEST_ARGS)
+	SGLANG_PLATFORM=plain_cpu OMP_NUM_THREADS=1 build/integrations/sglang/bin/python -m tests.integrations.sglang.overhead
 
 clean:
 	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -26,6 +26,15 @@ def soak(
     minutes: Annotated[float, typer.Option("--minutes", min=0.01, max=10_000, help="How long, with threads.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything that is drawn.")] = 1,
     threads: Annotated[int, typer.Option("--threads", min=5, max=256, help="Actors, each in a thread.")] = 16,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes",
+            min=1,
+            max=51,
+            help="Processes that share the threads out, 5 or more each. (default: one a core, 8 threads or more each)",
+        ),
+    ] = None,
     verify: Annotated[_Verify, typer.Option("--verify", help="When bytes are measured.")] = _Verify.use,
     model: Annotated[
         list[str] | None,
@@ -61,4 +70,4 @@ def soak(
     models = tuple(dict.fromkeys(model or MODELS))
     if simulate:
         return run_simulation(models, fault, verify.value, seed, steps, format)
-    return run_threads(models, fault, verify.value, seed, minutes, threads, format)
+    return run_threads(models, fault, verify.value, seed, minutes, threads, processes, format)

@@ -29,24 +29,28 @@ def run_threads(
     seed: int,
     minutes: float,
     threads: int,
+    processes: int | None,
     format: Format,
 ) -> int:
-    """Soak each model in turn with threads; answers the exit code.
+    """Soak each model in turn with threads, in one process or several; answers the exit code.
 
     Raises:
-        UsageError: A kind of fault or a model does not exist.
+        UsageError: A kind of fault or a model does not exist, or the threads are too few for so many processes.
     """
     from hitproof.cli.output import write_json
     from hitproof.cli.progress import progress
-    from hitproof.engine.soak.report import report
-    from hitproof.engine.soak.run import soak
+    from hitproof.engine.soak.parallel import processes_for, soak_in_processes
+    from hitproof.engine.soak.run import LEAST_THREADS
 
-    ended = []
+    shared = processes or processes_for(threads)
+    if threads < shared * LEAST_THREADS:
+        raise UsageError(
+            "the threads are too few for so many processes",
+            got=f"{threads} threads, {shared} processes",
+            expected=f"{LEAST_THREADS} threads or more a process",
+        )
     with progress("soaking") as tell:
-        for settings in _settings(models, faults, verify, seed):
-            tell(settings.profile)
-            ended.append(soak(settings, minutes * 60 / len(models), threads, told=tell))
-    told = report(ended)
+        told = soak_in_processes(_settings(models, faults, verify, seed), minutes * 60, threads, shared, told=tell)
     if format is Format.json:
         write_json(told)
     else:
@@ -129,7 +133,7 @@ def _tell_soak(told: SoakReport) -> None:
 
     show(
         f"{told.leases} leases confirmed in {told.seconds:.0f} s over {', '.join(told.profiles)}; "
-        f"{told.turns} operations, {told.lives - len(told.profiles)} deaths, bytes measured at {told.verify}"
+        f"{told.turns} operations, {told.deaths} deaths, bytes measured at {told.verify}"
     )
     show(table("Rows compared with the truth", ("profile/group", "rows"), told.rows.items()))
     show(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitproof.engine.compile_options import CompiledOption, compile_offers, compile_option
+from hitproof.engine.compile_reasons import compile_dispositions, compile_unneeded
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.generated import Function, generated, new_segment, price_body
 from hitproof.engine.slopes import never_falls, never_rises
@@ -15,6 +16,7 @@ from hitproof.spec.bound import BoundGroup, BoundRulebook
 from hitproof.spec.condition import Compare, Literal, Node, Not, Ref, interpret, python_true, reads
 from hitproof.spec.condition.pythongen import python_number
 from hitproof.spec.price import UNKNOWN_PRICE
+from hitproof.spec.rulebook import Disposition
 
 __all__ = ["CompiledGroup", "CompiledOption", "compile_condition", "compile_group", "compile_price", "namer"]
 
@@ -29,6 +31,7 @@ class CompiledGroup:
     Args:
         judge, identity: Generated functions: the mask of the checks that fail, of all or of identity alone.
         fails: Generated function: whether any check fails; it stops at the first.
+        levels: Recovery levels of the options.
         offers: Generated function over a mask and the context: the options that mend a failing check and may run,
             each with its price in ticks; by level, then by id.
         state: Generated function over a segment: all its facts.
@@ -37,6 +40,8 @@ class CompiledGroup:
             "nothing held", a discarded record under the request's own identity.
         idle: Generated function of a length: whether, for all that the length tells, nothing of the group is read
             there; None where something is read at every length above 0.
+        unneeded: Generated function: whether surely nothing of the group is read; None where something always is.
+        dispositions: The rules of disposition in order, each with a generated function: whether it surely applies.
     """
 
     bound: BoundGroup
@@ -51,11 +56,14 @@ class CompiledGroup:
     identity_mask: int
     span: Function
     options: tuple[CompiledOption, ...]
+    levels: frozenset[str]
     offers: Function
     state: Function
     shown: Function | None
     empty: Function
     idle: Function | None
+    unneeded: Function | None
+    dispositions: tuple[tuple[Function, Disposition], ...]
 
 
 def namer(group: BoundGroup, bound: BoundRulebook, roles: tuple[str, ...]) -> Callable[[str], tuple[str, bool]]:
@@ -120,11 +128,14 @@ def compile_group(
         identity_mask=identity_mask,
         span=span,
         options=options,
+        levels=frozenset(option.bound.level for option in options),
         offers=compile_offers(options, name, signature),
         state=generated("state", "s", [f"return {_tuple_of(group.facts)}"], {}),
         shown=None if shown is None else generated("shown", "s", [f"return {_tuple_of(shown)}"], {}),
         empty=generated("empty", "q, matched", _empty_body(group, types), new_segment(types)),
         idle=_idle(group.needed),
+        unneeded=compile_unneeded(group, name, signature),
+        dispositions=compile_dispositions(group, name, signature),
     )
 
 

@@ -13,6 +13,7 @@ from hitproof.engine.reasons import dispose, explain_failures, raise_flags
 from hitproof.engine.slopes import never_rises
 from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundRulebook
+from hitproof.spec.condition import reads
 from hitproof.spec.decision import SEVERITY, Decision, PlanStep, Verdict
 from hitproof.spec.errors import SchemaError
 from hitproof.spec.leasing import Leasing
@@ -35,6 +36,8 @@ class Engine:
         # Then a length that needs no repair is better than every shorter one.
         self._longest_is_best = self._cheapens and self.judge.order.cheapest_then_longest
         self._door = bound.rulebook.door
+        self.counted = _counted(bound)
+        """Facts of requests and of the run time that the process of a recovery reads."""
         recompute = {None if group.recompute is None else group.recompute.when for group in bound.groups}
         self._recompute = None if None in recompute else [compile_condition(when) for when in recompute if when]
 
@@ -197,6 +200,16 @@ class Engine:
     def can_recompute(self, state: Resolved) -> bool:
         """Whether every group may be computed from token 0 on, by what the request brings."""
         return self._recompute is not None and all(holds(state.request) for holds in self._recompute)
+
+
+def _counted(bound: BoundRulebook) -> tuple[str, ...]:
+    process = bound.rulebook.recovering
+    if process is None:
+        return ()
+    nodes = [one.start for one in process.counters]
+    nodes += [node for step in process.steps for node in (step.when, *step.sets.values()) if node is not None]
+    paths = {path for node in nodes for path in reads(node)}
+    return tuple(sorted(path for path in paths if path.startswith(("request.", "runtime."))))
 
 
 def verdict_of(outcome: Outcome) -> Verdict:

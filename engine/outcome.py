@@ -7,6 +7,7 @@ from typing import Any
 
 from hitproof.engine.choosing import Order
 from hitproof.engine.compile import CompiledGroup, CompiledOption, compile_group
+from hitproof.engine.compile_reasons import compile_flags
 from hitproof.engine.facts import FactTypes
 from hitproof.engine.mending import Mending
 from hitproof.engine.peers import Judged, fitting, peer_places
@@ -76,6 +77,9 @@ class Judge:
             for path in reads(check.require)
         )
         self.nobody = types.segment()
+        self.flags = compile_flags(bound)
+        self.explained: dict[tuple[int, int], Any] = {}
+        """What `reasons` has found out about a check, by group and bit."""
 
     def nothing(self) -> list[Any]:
         """Room for the empty segments of one decision, which are made where they are needed."""
@@ -136,21 +140,24 @@ class Judge:
     def try_option(
         self, state: Resolved, group: CompiledGroup, option: CompiledOption, length: int, outcome: Outcome
     ) -> tuple[Any, list[str]] | str:
-        """A group's first piece once an option has run on it, and checks that then fail; a text where it may not."""
+        """The first of a group's pieces on which an option may run, once it has, and checks that then fail; a text
+        where it may run on none."""
         first, to = group.span(length)
-        _, piece, a, b = self._pieces(state, [None] * len(self.groups), group, length, first, to)[0]
-        peers = self.peers_of(group, outcome, a, b, first, to)
-        context = (state.request, state.runtime, state.kernels[group.id], length, a, b, *peers)
-        mask = group.judge(piece, *context)
-        if not option.mends & mask or option.needs_true & mask or not option.when(piece, *context):
-            return "the option does not apply"
-        if not all(context[7 + 2 * slot] for slot in option.peer_slots):
-            return "a source of the option is not ready"
-        mended = option.apply(piece, *context)
-        if mended is None:
-            return "the option would take a fact out of its domain"
-        after = group.judge(mended, *context)
-        return mended, sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
+        told = []
+        for _, piece, a, b in self._pieces(state, [None] * len(self.groups), group, length, first, to):
+            peers = self.peers_of(group, outcome, a, b, first, to)
+            context = (state.request, state.runtime, state.kernels[group.id], length, a, b, *peers)
+            mask = group.judge(piece, *context)
+            if not option.mends & mask or option.needs_true & mask or not option.when(piece, *context):
+                told.append("the option does not apply")
+            elif not all(context[7 + 2 * slot] for slot in option.peer_slots):
+                told.append("a source of the option is not ready")
+            elif (mended := option.apply(piece, *context)) is None:
+                told.append("the option would take a fact out of its domain")
+            else:
+                after = group.judge(mended, *context)
+                return mended, sorted(check.id for bit, check in enumerate(group.bound.checks) if after & (1 << bit))
+        return told[0]
 
     def peers_of(self, group: CompiledGroup, result: Outcome, a: int, b: int, first: int, to: int) -> tuple[Any, ...]:
         """Segment and readiness of each role's peer, flat; a piece without exactly one fitting peer gets none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +36,13 @@ class Resolved:
     matched: int
     barred: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
 
-    def environment(self) -> dict[str, Value]:
-        """Request and run-time facts by path, as conditions read them."""
-        return {**self.request.as_dict("request."), **self.runtime.as_dict("runtime.")}
+    def environment(self, paths: Iterable[str] | None = None) -> dict[str, Value]:
+        """Request and run-time facts by path, as conditions read them; all, or those of the paths."""
+        if paths is None:
+            return {**self.request.as_dict("request."), **self.runtime.as_dict("runtime.")}
+        of = {"request": self.request, "runtime": self.runtime}
+        found = ((path, *path.split(".", 1)) for path in paths)
+        return {path: getattr(of[scope], name) for path, scope, name in found}
 
 
 def select_pieces(

@@ -49,7 +49,8 @@ class Adopting:
 
     def adopt(self, prompt: Prompt) -> int:
         """Take in what lies on a prompt's path; how many segments."""
-        if not self._foreign or self._disk is None:
+        # Nothing is left on disk by others but what was there at the start, so one search a prompt finds all of it.
+        if not self._foreign or self._disk is None or prompt.adopted is self:
             return 0
         core, entry = self._core, Entry(0)
         for group, end in sorted(self._ends):
@@ -65,6 +66,7 @@ class Adopting:
                 if known is None or facts is None:
                     continue
                 self._take_in(prompt, key, known, facts, entry)
+        prompt.adopted = self
         if entry.members:
             with core.lock:
                 entry.keys = core.manifest_keys(prompt)

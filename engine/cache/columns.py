@@ -126,7 +126,7 @@ class Columns:
     def current(self, blocks: tuple[int, ...], serials: tuple[int, ...]) -> bool:
         """Whether no block was given to anybody else since."""
         known = self._serials
-        return all(known[block] == serial for block, serial in zip(blocks, serials, strict=True))
+        return tuple([known[block] for block in blocks]) == serials
 
     def give_out_again(self, block: int) -> None:
         """What an allocator does that forgets who owns a block: its serial number grows. For faults on purpose."""

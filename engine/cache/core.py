@@ -254,7 +254,9 @@ class Core:
             "form": "discarded",
             "tier": "nowhere",
             "bound_for": "device",
-            "generation": 0,
+            # What is made where nothing was held is taken to have generation 1. No rows may have it already, or what
+            # leads to rows that were given up would seem to lead to those that were made anew.
+            "generation": 1,
             "published": False,
             "pins": 0,
             "epoch": 0,

@@ -9,13 +9,15 @@ from typing import Any
 from hitproof.engine.cache.prompt import Prompt
 from hitproof.engine.cache.slot import Slot
 from hitproof.spec.bound import BoundGroup, BoundKey, BoundRulebook
-from hitproof.spec.condition import interpret, reads
-from hitproof.spec.facts import Value, admit
+from hitproof.spec.condition import Node, interpret, reads
+from hitproof.spec.facts import Fact, Value, admit
 
 __all__ = ["Index", "Key"]
 
 Key = tuple[Any, ...]
 """Kind of keys, end, digest of the tokens named, and the fields that take part: equal keys are equal identity."""
+
+_Field = tuple[str, Fact, Node, list[tuple[str, str]]]
 
 
 class Index:
@@ -43,6 +45,7 @@ class Index:
             if place == len(self._kinds):
                 self._kinds.append((key, group))
             self._kind_of[group.id] = place
+        self._fields = [_fields(key, group) for key, group in self._kinds]
         self._named = [dict[int, int | None]() for _ in self._kinds]
         self._filed: dict[Key, tuple[Slot, ...]] = {}
         self._odd: Counter[int] = Counter()
@@ -79,7 +82,9 @@ class Index:
     def clear(self, slot: Slot) -> None:
         """No key leads to a segment any more."""
         for key in slot.keys:
-            left = tuple(one for one in self._filed.get(key, ()) if one is not slot)
+            known = self._filed.get(key, ())
+            place = known.index(slot) if slot in known else len(known)
+            left = (*known[:place], *known[place + 1 :])
             if left:
                 self._filed[key] = left
                 continue
@@ -108,8 +113,8 @@ class Index:
                 if named is None or (kind, end, prompt.digest(named)) not in self._present:
                     continue
                 key = self._key(kind, prompt, end)
-                for slot in self._filed.get(key, ()) if key is not None else ():
-                    found[slot] = max(end, found.get(slot, 0))
+                # Ends rise, so the last one that leads to a segment is the deepest.
+                found.update(dict.fromkeys(self._filed.get(key, ()) if key is not None else (), end))
         return max(found.values(), default=0), found
 
     def leads_to(self, slot: Slot) -> bool:
@@ -131,10 +136,18 @@ class Index:
         return named
 
     def _key(self, kind: int, prompt: Prompt, end: int) -> Key | None:
-        key, group = self._kinds[kind]
+        if (kind, end) not in prompt.keys:
+            prompt.keys[kind, end] = self._made(kind, prompt, end)
+        return prompt.keys[kind, end]
+
+    def _made(self, kind: int, prompt: Prompt, end: int) -> Key | None:
+        key = self._kinds[kind][0]
         fields = prompt.fields.get(kind)
         if fields is None:
-            fields = prompt.fields[kind] = _fields(key, group, prompt.request)
+            fields = prompt.fields[kind] = {
+                fact: admit(declared, interpret(node, {path: getattr(prompt.request, name) for path, name in paths}))
+                for fact, declared, node, paths in self._fields[kind]
+            }
         named = self._tokens(kind, end)
         digest = None if named is None else prompt.digest(named)
         if named is None or digest is None:
@@ -155,12 +168,17 @@ class Index:
         return (kind, end, digest, *parts)
 
 
-def _fields(key: BoundKey, group: BoundGroup, request: Any) -> dict[str, Value]:
-    facts = request.as_dict("request.")
-    return {
-        fact: admit(group.facts[fact], interpret(node, {path: facts.get(path) for path in reads(node)}))
+def _fields(key: BoundKey, group: BoundGroup) -> list[_Field]:
+    """The fields of keys of one kind, each with the facts of the request that it reads, by path and name."""
+    return [
+        (
+            fact,
+            group.facts[fact],
+            node,
+            [(path, path.removeprefix("request.")) for path in reads(node) if path.startswith("request.")],
+        )
         for fact, node in key.fields.items()
-    }
+    ]
 
 
 def _alike(one: BoundKey, other: BoundKey) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from hitproof.engine.cache.core import Core
@@ -14,6 +15,10 @@ from hitproof.engine.state import Resolved
 from hitproof.spec.bound import BoundGroup
 
 __all__ = ["Found", "Piece", "look", "view_again"]
+
+_Candidate = tuple[bool, bool, int, int, int, Slot, int | None, int]
+"""Away, unmeasured, less agreed, older, number, the segment, where it begins, up to where it is of use."""
+_END = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,10 @@ def look(core: Core, prompt: Prompt) -> Found:
     then those that reach further. A gap stays a gap, for a check to fail at.
     """
     matched, agreed = core.index.find(prompt)
-    by_group: dict[str, list[Piece]] = {group: [] for group in core.groups}
+    by_group: dict[str, list[_Candidate]] = {group: [] for group in core.groups}
     for slot, end in agreed.items():
         if slot.facts.form not in INVISIBLE and not slot.suspect:
-            by_group[slot.group.id].append(Piece(slot, slot.incarnation, end))
+            by_group[slot.group.id].append(_candidate(slot, end))
     pieces = {group: tuple(_in_order(core, group, found)) for group, found in by_group.items()}
     return Found(prompt, matched, pieces)
 
@@ -81,52 +86,50 @@ def view_again(core: Core, found: Found) -> Resolved:
     return Resolved(found.prompt.request, core.runtime.copy(), dict(core.kernels), views, found.matched)
 
 
-def _in_order(core: Core, group: str, found: list[Piece]) -> list[Piece]:
+def _candidate(slot: Slot, agreed: int) -> _Candidate:
+    """A segment on the path; of two the smaller is preferred.
+
+    Those come first that lie on the device, whole and measured; then the further and the younger. Of equal ones those
+    of the youngest entry come first in every group, so that what was written together, as an index with its entries,
+    is found together.
+    """
+    facts, entry = slot.facts, slot.entry
+    away = facts.tier != "device" or facts.form != slot.group.home
+    unmeasured = facts.recorded is not None and facts.measured != facts.recorded
+    number = 0 if entry is None else entry.number
+    end = facts.end
+    return away, unmeasured, -agreed, -number, -slot.number, slot, facts.start, agreed if agreed < end else end
+
+
+def _in_order(core: Core, group: str, found: list[_Candidate]) -> Iterator[Piece]:
     """Of a span object a chain without needless overlap, of a point object one segment an end."""
-    ranked = sorted(found, key=_preferred)
+    found.sort()
     if core.groups[group].rules.pieces == "point":
-        by_end: dict[int, Piece] = {}
-        for piece in ranked:
-            by_end.setdefault(min(piece.agreed, piece.slot.facts.end), piece)
-        return [by_end[end] for end in sorted(by_end)]
-    chain: list[Piece] = []
+        by_end: dict[int, _Candidate] = {}
+        for one in found:
+            by_end.setdefault(one[-1], one)
+        chosen = [by_end[end] for end in sorted(by_end)]
+    else:
+        chosen = _chain(found)
+    return (Piece(slot, slot.incarnation, -less) for _, _, less, _, _, slot, *_ in chosen)
+
+
+def _chain(ranked: list[_Candidate]) -> list[_Candidate]:
+    chain: list[_Candidate] = []
     reached = -1
     # Each turn takes, of those that begin where the chain ends or before, the best that reaches on; else the next one.
-    left = [piece for piece in ranked if piece.slot.facts.start is not None]
+    left = [(one[-2], one[-1], one) for one in ranked if one[-2] is not None]
     while True:
-        left = [piece for piece in left if _end(piece) > reached]
+        left = [this for this in left if this[1] > reached]
         if not left:
             return chain
-        touching = [piece for piece in left if piece.slot.facts.start <= max(reached, 0)]
+        touching = [this for this in left if this[0] <= max(reached, 0)]
         if touching:
-            at_home = [piece for piece in touching if _resting(piece)]
-            best = max(at_home or touching, key=_end)
+            at_home = [this for this in touching if not this[2][0]]
+            _, reached, best = max(at_home or touching, key=_END)
         else:
-            best = min(left, key=lambda piece: (piece.slot.facts.start, -_end(piece)))
+            _, reached, best = min(left, key=lambda this: (this[0], -this[1]))
         chain.append(best)
-        reached = _end(best)
-
-
-def _preferred(piece: Piece) -> tuple[bool, bool, int, int, int]:
-    """Sorts those first that lie on the device, whole and measured; then the further and the younger.
-
-    Of equal ones those of the youngest entry come first in every group, so that what was written together, as an index
-    with its entries, is found together.
-    """
-    facts, entry = piece.slot.facts, piece.slot.entry
-    measured = facts.recorded is None or facts.measured == facts.recorded
-    number = 0 if entry is None else entry.number
-    return (not _resting(piece), not measured, -piece.agreed, -number, -piece.slot.number)
-
-
-def _resting(piece: Piece) -> bool:
-    facts = piece.slot.facts
-    return bool(facts.tier == "device" and facts.form == piece.slot.group.home)
-
-
-def _end(piece: Piece) -> int:
-    end: int = piece.slot.facts.end
-    return min(piece.agreed, end)
 
 
 def _view(core: Core, piece: Piece, matched: int, now: float) -> Any:
@@ -159,7 +162,7 @@ def _cut(view: Any, agreed: int, group: BoundGroup) -> None:
     if "position" in group.facts and view.position == view.end:
         view.position = end
     if view.marks is not None:
-        view.marks = frozenset(mark for mark in view.marks if mark <= end)
+        view.marks = frozenset([mark for mark in view.marks if mark <= end])
     view.end = end
 
 

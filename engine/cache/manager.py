@@ -28,7 +28,7 @@ from hitproof.engine.cache.room import Room
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.cache.start import kernel_facts, request_facts, runtime_facts
 from hitproof.engine.cache.tiers import Tiers
-from hitproof.engine.cache.writing import Writing, spans_to_write
+from hitproof.engine.cache.writing import Span, Writing, spans_to_write
 from hitproof.engine.decide import Engine
 from hitproof.engine.observe.observer import NOBODY, Observer
 from hitproof.engine.policy import EarlyDemotion, PolicyEngine
@@ -185,7 +185,13 @@ class CacheManager:
         return CacheMember(self._core, self._recovering, self._adopting, self._opened)
 
     def begin(
-        self, prompt: Prompt, hold: Hold, *, boundaries: Iterable[int] = (), inputs: bool = False
+        self,
+        prompt: Prompt,
+        hold: Hold,
+        *,
+        boundaries: Iterable[int] = (),
+        inputs: bool = False,
+        spans: Iterable[Span] | None = None,
     ) -> Writing | None:
         """Take blocks for what a request computes beyond what it reuses.
 
@@ -194,16 +200,21 @@ class CacheManager:
             hold: What it reuses, open.
             boundaries: Further lengths at which others shall be able to resume.
             inputs: Whether the layers' inputs are kept, for repairs to begin from.
+            spans: Exactly these segments, each of one group, where the writer does not have all that could be written:
+                a window that has slid on, a state of one length alone. Peers stand before those that read them.
 
         Returns:
             None where there is no room; the request holds its pins still, and should release them before it asks anew.
 
         Raises:
-            UsageError: The hold was released, or is another prompt's.
+            UsageError: The hold was released, or is another prompt's, or a span is none of the model and the prompt.
         """
         if not hold.open or hold.prompt is not prompt:
             raise UsageError("what is written continues what is held", expected="an open hold of the same prompt")
-        spans = spans_to_write(self.engine.judge.groups, prompt.length, hold, boundaries, inputs=inputs)
+        if spans is None:
+            spans = spans_to_write(self.engine.judge.groups, prompt.length, hold, boundaries, inputs=inputs)
+        else:
+            spans = self._spans(prompt, spans)
         writing = Writing(self._core, self._room, prompt, next(self._numbers), approximate=hold.approximate)
         if not writing.reserve(spans):
             return None
@@ -325,6 +336,18 @@ class CacheManager:
             check_tiers(core, self.tiers)
             check_owners(core)
             self._promises.check_integrity()
+
+    def _spans(self, prompt: Prompt, spans: Iterable[Span]) -> list[Span]:
+        """The spans of a writer, once each is seen to be one of the model and the prompt."""
+        given = list(spans)
+        for group, start, end in given:
+            if group not in self._core.groups or not 0 <= start <= end <= prompt.length:
+                raise UsageError(
+                    "no such segment can be written",
+                    got=f"{group} [{start}, {end})",
+                    expected=f"a group of the model, tokens of [0, {prompt.length})",
+                )
+        return given
 
     def _opened(self, hold: Hold) -> None:
         with self._core.lock:

@@ -52,14 +52,17 @@ class Measuring:
                 return "block_integrity/mapping_current"
         if not measures:
             return ""
+        torn = False
         for held in hold.reads():
             measured = core.memory.fingerprint(held.extent)
-            if measured != held.facts.recorded:
-                core.at("measure")
-                with core.lock:
-                    if core.possible(held.slot, "measure"):
-                        core.fire(held.slot, "measure", {"measured": measured})
-                    held.slot.suspect = held.slot.suspect or "quarantine: torn"
-                return "block_integrity/fingerprint_matches"
             self.measured += 1
-        return ""
+            if measured == held.facts.recorded:
+                continue
+            # The others are measured all the same: who asks anew shall plan with all that is known.
+            torn = True
+            core.at("measure")
+            with core.lock:
+                if core.possible(held.slot, "measure"):
+                    core.fire(held.slot, "measure", {"measured": measured})
+                held.slot.suspect = held.slot.suspect or "quarantine: torn"
+        return "block_integrity/fingerprint_matches" if torn else ""

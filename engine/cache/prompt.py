@@ -28,7 +28,7 @@ class Prompt:
         UsageError: A token is no such number.
     """
 
-    __slots__ = ("_content", "_digests", "_marks", "fields", "request", "tokens")
+    __slots__ = ("_content", "_digests", "_marks", "adopted", "fields", "keys", "request", "tokens")
 
     def __init__(self, tokens: Sequence[int], request: Any) -> None:
         try:
@@ -41,6 +41,10 @@ class Prompt:
         self.request = request
         self.fields: dict[int, dict[str, Value]] = {}
         """What the request gives for the fields of keys, by the number of a kind of keys."""
+        self.keys: dict[tuple[int, int], tuple[Any, ...] | None] = {}
+        """Keys that were worked out, by kind and end; None where there is none."""
+        self.adopted: object = None
+        """Who has taken in what an earlier process left for it."""
         self._digests: dict[int, str] = {}
         self._marks = [hashlib.blake2b(digest_size=32)]
 

@@ -115,8 +115,9 @@ class Publishing:
 
     def _as_found(self, found: Found, state: Resolved, ended: Recovered, lease: Any) -> Final:
         """What was looked up is clean as it is; the lease that was confirmed holds on."""
-        judge = self._engine.judge
-        outcome = judge.outcome(state, judge.nothing(), ended.usable)
+        judge, outcome = self._engine.judge, ended.outlook
+        if outcome is None:
+            raise InternalError("a recovery that is used knows what is read")
         used = {
             group.id: tuple(
                 (state.pieces[group.id][index], found.pieces[group.id][index].slot)

@@ -170,6 +170,8 @@ class Attempt:
         """Run one repair of the plan; the first one claims all places that the plan repairs."""
         if not self.claims:
             self._claim(request)
+        plan = () if self.decision is None else self.decision.plan
+        self.private.computed = frozenset((step.group, step.segment) for step in plan if step.repair == "forward")
         return self.of.repairs.run(self.private, self.state, request)
 
     def _read(self) -> tuple[Guarded, Resolved]:

@@ -37,6 +37,7 @@ class Private:
         copies: The copy that counts for each place.
         facts: What is known of each copy.
         whole: Places whose copy has all rows of the segment that it stands for, not only those that the prompt shares.
+        computed: Places that the plan at hand computes anew from tokens: what was found there is read by no repair.
     """
 
     owner: object
@@ -44,6 +45,7 @@ class Private:
     copies: dict[Place, Slot] = field(default_factory=dict)
     facts: dict[Place, dict[str, Value]] = field(default_factory=dict)
     whole: set[Place] = field(default_factory=set)
+    computed: frozenset[Place] = frozenset()
 
 
 class Repairs:
@@ -176,12 +178,19 @@ class Repairs:
     def _damaged(self, private: Private, request: RepairRequest, own: Slot | None) -> str:
         """Which source of a repair is not what was recorded of it; such a segment is set apart. Empty where none is."""
         core = self._core
-        peers = core.groups[request.group].peers
-        groups = {peers[role] for role in request.sources if role in peers}
+        group = core.groups[request.group]
+        groups = {group.peers[role] for role in request.sources if role in group.peers}
+        passed_over: frozenset[Place] = frozenset()
         if request.repair == "forward":
-            groups = set(core.groups)
-        pieces = [piece.slot for group in sorted(groups) for piece in private.found.pieces[group]]
-        for slot in (*([] if own is None else [own]), *pieces):
+            groups, passed_over = set(core.groups), private.computed
+        pieces = [
+            piece.slot
+            for name in sorted(groups)
+            for index, piece in enumerate(private.found.pieces[name])
+            if (name, index) not in passed_over
+        ]
+        reads_own = any(option.own_bytes for option in group.options if option.repair == request.repair)
+        for slot in (*([own] if own is not None and reads_own else []), *pieces):
             recorded = slot.facts.recorded
             if slot.mapped is None or slot.owner is not None or recorded is None:
                 continue

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hitproof.engine.cache.core import Core
 from hitproof.engine.cache.slot import Slot
 from hitproof.engine.cache.tiers import Tiers
@@ -54,7 +52,7 @@ class Room:
         refused: set[Slot] = set()
         while columns.free < needed:
             with core.lock:
-                victim = next((slot for slot in self._candidates(group) if slot not in refused), None)
+                victim = self._victim(group, refused)
                 lower = victim is not None and bool(victim.keys) and not victim.suspect
                 size = 0 if victim is None else core.memory.shape(group).payload_bytes(victim.rows)
             if victim is None:
@@ -65,18 +63,17 @@ class Room:
                 refused.add(victim)
         return True
 
-    def _candidates(self, group: str) -> Iterator[Slot]:
-        """Segments that may go, those first that no key leads to; the lock is held."""
-        at_rest = [
-            slot
-            for slot in self._core.recent[group]
-            if slot.extent is not None
-            and slot.owner is None
-            and slot.facts.pins == 0
-            and slot.facts.form == slot.group.home
-        ]
-        yield from (slot for slot in at_rest if not slot.keys or slot.suspect)
-        yield from (slot for slot in at_rest if slot.keys and not slot.suspect)
+    def _victim(self, group: str, refused: set[Slot]) -> Slot | None:
+        """The segment that goes next, one that no key leads to if there is any; the lock is held."""
+        home, found = self._core.groups[group].home, None
+        for slot in self._core.recent[group]:
+            if slot.extent is None or slot.owner is not None or slot in refused:
+                continue
+            if slot.facts.pins == 0 and slot.facts.form == home:
+                if not slot.keys or slot.suspect:
+                    return slot
+                found = found or slot
+        return found
 
     def _host_has_room(self, size: int) -> bool:
         """Make room in host memory, by spilling the longest unused or giving it up; whether there is."""

@@ -84,7 +84,8 @@ class Slot:
         """Its rows as the published page table leads to them; None where none lie on the device."""
         if self.extent is None:
             return None
-        return Extent(self.extent.group, tuple(block for block, _ in self.table), self.extent.rows)
+        blocks = tuple([block for block, _ in self.table])
+        return self.extent if blocks == self.extent.blocks else Extent(self.extent.group, blocks, self.extent.rows)
 
     def __repr__(self) -> str:
         facts = self.facts

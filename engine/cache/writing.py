@@ -155,8 +155,11 @@ class Writing:
             group, start, end = self._spans[slot]
             bound = core.groups[group]
             taken = next(rule for rule in bound.transitions if rule.id == "commit").takes
+            # What a commit says is worked out anew: a slot that was taken again remembers an earlier segment.
             given: dict[str, object] = {
-                name: value for name in bound.facts if (value := getattr(slot.facts, name)) is not None
+                name: value
+                for name in bound.facts
+                if name not in taken and (value := getattr(slot.facts, name)) is not None
             }
             given |= {"start": start, "end": end, "form": bound.home}
             if slot in measured:

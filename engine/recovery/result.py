@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hitproof.engine.lease import Lease
+from hitproof.engine.outcome import Outcome
 from hitproof.spec.decision import Decision, PlanStep, Verdict
 
 __all__ = ["Recovered", "StepTaken"]
@@ -47,6 +48,7 @@ class Recovered:
             reused. `rebase` it once the copies are published.
         quarantined: Repairs whose copies are not to be trusted, and not to be given out again.
         barred: Recovery levels that are not tried any more, by group and index of the piece.
+        outlook: What the usable length reads; None where none is usable.
         halted: Which step, or which report without a step, broke the promise that a process ends; None for a rulebook
             whose claim `terminates` holds.
     """
@@ -61,3 +63,4 @@ class Recovered:
     quarantined: tuple[PlanStep, ...] = ()
     barred: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     halted: str | None = None
+    outlook: Outcome | None = field(default=None, compare=False)

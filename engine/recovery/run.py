@@ -100,10 +100,10 @@ class _Hit:
         # A piece is known by its place, whatever becomes of the caller's own lists.
         found = replace(state, pieces={group: tuple(pieces) for group, pieces in state.pieces.items()})
         self.hold = hold or (lambda: (Lease.take(_all(found), recovery.leasing), found))
-        self.counting = Counting(recovery.process, state.environment())
+        self.counting = Counting(recovery.process, state.environment(self.engine.counted))
         self.recomputable = self.engine.can_recompute(state)
         self.levels = {
-            (group.id, place): {option.bound.level for option in group.options}
+            (group.id, place): group.levels
             for group in self.engine.judge.groups
             if group.mandatory
             for place in range(-1, len(state.pieces.get(group.id, ())))
@@ -214,7 +214,13 @@ class _Hit:
     def _use(self, trial: Trial) -> Recovered:
         level = max((option.level for _, _, option, _ in trial.done), default=None)
         verdict: Any = "reuse" if level is None else SEVERITY[LEVELS[level]]
-        return replace(self._recovered(verdict), usable=trial.length, copies=trial.copies, lease=self.lease)
+        return replace(
+            self._recovered(verdict),
+            usable=trial.length,
+            copies=trial.copies,
+            lease=self.lease,
+            outlook=trial.outlook,
+        )
 
     def _recovered(self, verdict: Verdict) -> Recovered:
         return Recovered(

@@ -15,6 +15,7 @@ from hitproof.engine.soak.mixing import masked
 from hitproof.engine.soak.prompts import UNIT, Asked
 from hitproof.engine.soak.stage import Stage
 from hitproof.engine.soak.world import Prefix
+from hitproof.spec.memory import Extent
 
 __all__ = ["Launch", "Requester", "UNSEEN_KINDS"]
 
@@ -232,10 +233,10 @@ class Requester:
             if writing is None:
                 stage.count("not written: no room")
                 return "no room to write"
-            recorded = {}
+            recorded, places = {}, writing.extents
             for slot in writing.slots:
                 if slot.extent is not None:
-                    recorded[slot.extent] = self._put(held.prefix, writing, slot)
+                    recorded[slot.extent] = self._put(held.prefix, writing, places[slot.group.id], slot)
             if self._draw.random() < _ABORTS:
                 writing.abort()
                 return "aborted"
@@ -243,10 +244,9 @@ class Requester:
         stage.count("commits refused" if why else "commits")
         return "nothing published" if why else "committed"
 
-    def _put(self, prefix: Prefix, writing: Any, slot: Any) -> str:
+    def _put(self, prefix: Prefix, writing: Any, places: Iterable[tuple[int, int, Extent]], slot: Any) -> str:
         """Write one segment in two parts; answers the fingerprint of what was meant."""
         stage = self._stage
-        places = writing.extents[slot.group.id]
         start, end = next((start, end) for start, end, extent in places if extent == slot.extent)
         rows = masked(prefix.rows(slot.group.id, start, end), slot.facts.encoding, slot.facts.scale_version)
         half = rows.shape[1] // 2

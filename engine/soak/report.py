@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hitproof.engine.soak.ledger import KINDS
 from hitproof.engine.soak.run import Ended
 from hitproof.engine.soak.stage import Stage
 
-__all__ = ["FaultRow", "SoakReport", "report"]
+__all__ = ["FaultRow", "SoakReport", "merged", "report"]
 
 UNSEEN = {
     "use": "what changes on the device after the measurement of a use, while it is read",
@@ -43,17 +43,18 @@ class FaultRow:
 
 @dataclass(frozen=True, slots=True)
 class SoakReport:
-    """A whole soak, over one profile or several.
+    """A whole soak, over one profile or several, in one process or several.
 
     Args:
         verify: When bytes were measured.
         profiles: Models.
-        seconds: Time.
+        runs: Runs of one profile each.
+        seconds: Time, of processes that ran beside one another the longest.
         turns: Operations.
         leases: Confirmed leases whose every read row was compared with the truth.
         measured: Segments that the manager measured at a use.
         rows: Rows that were compared, by profile and group.
-        lives: Processes; one more than were killed.
+        lives: Simulated processes; in each run one more than were killed.
         reported: Segments that the disk reported stored.
         lost: Of these, those that were gone or other bytes without a fault.
         wrong_uses: Uses that read wrong bytes.
@@ -68,6 +69,7 @@ class SoakReport:
 
     verify: str
     profiles: tuple[str, ...]
+    runs: int
     seconds: float
     turns: int
     leases: int
@@ -84,6 +86,11 @@ class SoakReport:
     faults: tuple[FaultRow, ...]
     unseen: str
     failures: tuple[str, ...]
+
+    @property
+    def deaths(self) -> int:
+        """How often a process was killed."""
+        return self.lives - self.runs
 
     @property
     def good(self) -> bool:
@@ -103,6 +110,7 @@ def report(ended: Iterable[Ended]) -> SoakReport:
     return SoakReport(
         verify=verify,
         profiles=tuple(stage.settings.profile for stage in stages),
+        runs=len(runs),
         seconds=sum(run.seconds for run in runs),
         turns=sum(run.turns for run in runs),
         leases=counts["leases confirmed"],
@@ -126,6 +134,52 @@ def report(ended: Iterable[Ended]) -> SoakReport:
     )
 
 
+def merged(reports: Iterable[SoakReport]) -> SoakReport:
+    """One report of soaks that ran beside one another, all measured alike."""
+    told = list(reports)
+    return SoakReport(
+        verify=told[0].verify,
+        profiles=tuple(dict.fromkeys(profile for one in told for profile in one.profiles)),
+        runs=sum(one.runs for one in told),
+        seconds=max(one.seconds for one in told),
+        turns=sum(one.turns for one in told),
+        leases=sum(one.leases for one in told),
+        measured=sum(one.measured for one in told),
+        rows=_summed(one.rows for one in told),
+        lives=sum(one.lives for one in told),
+        reported=sum(one.reported for one in told),
+        lost=sum(one.lost for one in told),
+        wrong_uses=sum(one.wrong_uses for one in told),
+        missing_uses=sum(one.missing_uses for one in told),
+        unexplained=sum(one.unexplained for one in told),
+        verdicts=dict(sorted(_summed(one.verdicts for one in told).items())),
+        waits=dict(sorted(_summed(one.waits for one in told).items())),
+        faults=tuple(_same_kind(rows) for rows in zip(*(one.faults for one in told), strict=True)),
+        unseen=told[0].unseen,
+        failures=tuple(failure for one in told for failure in one.failures),
+    )
+
+
+def _same_kind(rows: Sequence[FaultRow]) -> FaultRow:
+    return FaultRow(
+        rows[0].kind,
+        sum(row.injected for row in rows),
+        _ordered(_summed(row.caught for row in rows)),
+        _ordered(_summed(row.recovered for row in rows)),
+        _ordered(_summed(row.unread for row in rows)),
+        sum(row.used for row in rows),
+    )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name, in the order of their first mention."""
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, count in one.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
 _WAITS = ("defer: ", "refuse: ", "not written: ")
 
 
@@ -145,6 +199,6 @@ def _row(kind: str, stages: Iterable[Stage]) -> FaultRow:
     )
 
 
-def _ordered(counter: Counter[str]) -> dict[str, int]:
+def _ordered(counter: Mapping[str, int]) -> dict[str, int]:
     """The most frequent first."""
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))

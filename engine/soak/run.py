@@ -15,14 +15,18 @@ from hitproof.engine.soak.actors import Actor, cast
 from hitproof.engine.soak.killed import Killed
 from hitproof.engine.soak.stage import Settings, Stage
 
-__all__ = ["Ended", "soak"]
+__all__ = ["Ended", "LEAST_THREADS", "soak"]
 
 STANDSTILL_S = 60.0
 """So long nobody may end a turn, however busy the machine is."""
 _TOLD_S = 15.0
 _REST_S = 0.01
+_LAST_TURN_S = 10.0
+"""So long an interrupted run waits for turns to end."""
 _HELPERS = 4
 """Threads that do not ask: two movers, a housekeeper and a spoiler."""
+LEAST_THREADS = _HELPERS + 1
+"""With fewer nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def soak(
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="hitproof-soak-") as made:
             return soak(settings, seconds, threads, folder=Path(made), stage=stage, told=told)
-    run = _Run(stage(settings, folder), max(threads, _HELPERS + 1))
+    run = _Run(stage(settings, folder), max(threads, LEAST_THREADS))
     return run.until(time.monotonic() + seconds, told)
 
 
@@ -87,7 +91,13 @@ class _Run:
         ]
         for worker in workers:
             worker.start()
-        self._watch(workers, deadline, told)
+        try:
+            self._watch(workers, deadline, told)
+        except BaseException:
+            # Whoever interrupts a run takes its folder away; nobody may be writing there any more.
+            self.failures.append("interrupted")
+            self._wait_for(workers)
+            raise
         seconds = time.monotonic() - began
         if not self.failures:
             if self.stage.dying:
@@ -98,6 +108,12 @@ class _Run:
                 actor.stop()
             self.stage.finish()
         return Ended(self.stage, seconds, sum(self.turns.values()), self.failures[0] if self.failures else "")
+
+    @staticmethod
+    def _wait_for(workers: Sequence[threading.Thread]) -> None:
+        until = time.monotonic() + _LAST_TURN_S
+        for worker in workers:
+            worker.join(max(0.0, until - time.monotonic()))
 
     def _act(self, actor: Actor, deadline: float) -> None:
         """Take turns until the time is up; whoever is killed waits for all others, and begins anew with them."""

@@ -33,6 +33,14 @@ def test_a_mode_that_does_not_see_says_so() -> None:
     assert "wrong bytes used" in done.out
 
 
+def test_processes_share_the_threads_out() -> None:
+    """Two processes have run the model once each, in one report; five threads are too few for two."""
+    done = run(*SHORT[:3], "--threads", "10", "--processes", "2", "--model", "gemma-3-27b", "--format", "json")
+    assert done.code == EXIT_GOOD, done.out
+    assert (done.data["runs"], done.data["profiles"]) == (2, ["gemma-3-27b"])
+    assert run(*SHORT, "--processes", "2").code == EXIT_BAD_INPUT
+
+
 def test_a_protection_switched_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row says how many uses were wrong with it and without it."""
     monkeypatch.setattr(switched, "switch_off", partial(switched.switch_off, turns=800))

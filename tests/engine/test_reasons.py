@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from hitproof.engine.candidates import proposed_lengths
+from hitproof.engine.decide import Engine
+from hitproof.engine.reasons import environment_of
+from hitproof.engine.state import Resolved
+from hitproof.spec.condition import conjuncts, interpret, reads, text
 from hitproof.spec.decision import Decision
-from tests.engine.state_cases import Build, build_of
+from hitproof.spec.facts import Value
+from tests.engine.state_cases import SHIPPED, SMALL, Build, build_of, engine_of, random_build
 
 
 def decide(build: Build, matched: int | None = None) -> Decision:
@@ -141,3 +149,37 @@ def test_what_is_not_held_is_not_purged() -> None:
     decision = decide(build)
     assert {"entries/rebuild_entries", "index/rebuild_keys"} <= {f"{one.group}/{one.option}" for one in decision.plan}
     assert {"entries": "keep", "index": "keep"} == decision.dispositions
+
+
+def test_reasons_are_those_of_all_facts_laid_out() -> None:
+    """Parts and values that are looked up one by one are those of an environment that has every fact of the moment."""
+    random, seen = Random(3), 0
+    for name in (*SMALL, *SHIPPED):
+        engine = engine_of(name)
+        for _ in range(40):
+            state = random_build(engine, random).state()
+            decision = engine.decide(state)
+            if any(rule.startswith("door/") for rule in decision.failed):
+                continue
+            told = {reason.rule: (reason.conjunct, dict(reason.values)) for reason in decision.reasons}
+            assert told == laid_out(engine, state)
+            seen += len(told)
+    assert seen > 300
+
+
+def laid_out(engine: Engine, state: Resolved) -> dict[str, tuple[str, dict[str, Value]]]:
+    """By check that fails at the length that is looked at, in order: its first part that fails, and what that reads."""
+    judge, lengths = engine.judge, proposed_lengths(state)
+    if not lengths:
+        return {}
+    outcome = judge.outcome(state, judge.nothing(), engine.longest_match(state) or lengths[0])
+    found: dict[str, tuple[str, dict[str, Value]]] = {}
+    for group, masks in zip(judge.groups, outcome.masks, strict=True):
+        for place, mask in enumerate(masks if group.mandatory else ()):
+            env = environment_of(judge, state, outcome, group, place)
+            for bit, check in enumerate(group.bound.checks):
+                if mask & 1 << bit:
+                    part = next(one for one in conjuncts(check.require) if interpret(one, env) is not True)
+                    values = {path: env.get(path) for path in reads(part)}
+                    found.setdefault(f"{group.id}/{check.id}", (text(part), values))
+    return found

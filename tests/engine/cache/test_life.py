@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hitproof.engine.cache import CacheManager
 from hitproof.spec.errors import UsageError
-from tests.engine.cache.cases import Machine, prompt_tokens
+from tests.engine.cache.cases import IDENTITY, Machine, prompt_tokens
 
 TOKENS = prompt_tokens(512)
 MORE = [*TOKENS, *prompt_tokens(88, seed=7)]
@@ -47,6 +48,37 @@ def test_a_prompt_that_differs_later_resumes_at_a_boundary_that_was_kept() -> No
     machine.check()
 
 
+def test_a_writer_writes_what_it_has_and_no_more() -> None:
+    """Of a window that has slid on, a part; of states, none: what is missing is a gap for whoever asks."""
+    machine = Machine("gemma-3-27b", blocks=512)
+    prompt = machine.prompt(TOKENS)
+    hold = machine.manager.acquire(prompt).hold
+    assert hold is not None
+    writing = machine.manager.begin(prompt, hold, spans=[("window_boundary", 0, 512), ("full", 0, 512)])
+    assert writing is not None
+    assert [("window_boundary", 0, 512), ("full", 0, 512)] == [
+        (slot.group.id, slot.facts.start, slot.facts.matched) for slot in writing.slots
+    ]
+    assert writing.commit() == ""
+    hold.release()
+    answer = machine.ask(MORE)
+    assert answer.decision is not None and "window/covers_window" in answer.decision.failed
+    machine.check()
+
+
+@pytest.mark.parametrize("span", [("unknown", 0, 8), ("full", 8, 0), ("full", -1, 8), ("full", 0, 513)])
+def test_a_span_that_is_none_of_the_prompt_is_refused(span: tuple[str, int, int]) -> None:
+    """Nothing is taken for it."""
+    machine = Machine("gemma-3-27b")
+    prompt = machine.prompt(TOKENS)
+    hold = machine.manager.acquire(prompt).hold
+    assert hold is not None
+    with pytest.raises(UsageError):
+        machine.manager.begin(prompt, hold, spans=[span])
+    hold.release()
+    machine.check()
+
+
 @pytest.mark.parametrize("fact", ["weights", "attention_config", "adapter", "salt"])
 def test_another_identity_finds_nothing(fact: str) -> None:
     """Equal tokens of another tenant, adapter or model are a miss."""
@@ -54,6 +86,30 @@ def test_another_identity_finds_nothing(fact: str) -> None:
     machine.fill(TOKENS)
     answer = machine.ask(MORE, **{fact: "another"})
     assert (answer.verdict, answer.usable) == ("miss", 0)
+
+
+@pytest.mark.parametrize("fact", ["weights", "attention_config", "adapter", "media", "salt"])
+def test_an_identity_that_nobody_states_is_unknown_and_finds_nothing(fact: str) -> None:
+    """Two who state none are not the same: a default would share one tenant's prefixes with another."""
+    machine = Machine()
+    machine.fill(TOKENS)
+    manager = CacheManager(
+        machine.engine,
+        machine.memory,
+        machine.compute,
+        request={name: value for name, value in IDENTITY.items() if name != fact},
+    )
+    prompt = manager.prompt(TOKENS)
+    assert getattr(prompt.request, fact) is None
+    for _ in range(2):
+        answer = manager.acquire(prompt)
+        assert (answer.verdict, answer.usable) == ("miss", 0)
+        assert answer.hold is not None
+        writing = manager.begin(prompt, answer.hold)
+        if writing is not None:
+            writing.commit()
+            writing.abort()
+        answer.hold.release()
 
 
 def test_pending_segments_are_invisible_and_told_as_coming() -> None:

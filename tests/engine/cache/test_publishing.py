@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hitproof.spec.repair import RepairJob, RepairOutcome
 from tests.engine.cache.cases import Machine, prompt_tokens
 
 FIRST = prompt_tokens(600)
@@ -45,4 +46,33 @@ def test_such_a_copy_is_not_stored_under_a_key_of_its_whole_length(tmp_path: Pat
     (copy,) = [slot for slot in machine.slots("window") if slot.facts.end == 600]
     assert copy.disk_key is None
     assert machine.manager.demote(copy, tier) == (tier == "host")
+    machine.check()
+
+
+class Rebuilding(Machine):
+    """A machine whose framework makes entries and index keys anew, bit for bit as they were."""
+
+    def compute(self, job: RepairJob) -> RepairOutcome:
+        """Entries and keys as they were written; all else as ever."""
+        request = job.request
+        if request.repair not in ("recompress", "index_rebuild"):
+            return super().compute(job)
+        self.jobs.append(job)
+        span = (request.group, request.wanted["start"], request.wanted["end"])
+        self.memory.write(job.target, 0, next(rows for place, rows in self.written.items() if place[:3] == span))
+        return RepairOutcome("done", {"start": span[1], "end": span[2]})
+
+
+def test_entries_that_are_made_where_none_were_held_are_told_from_those_before() -> None:
+    """Their bytes are the same and their place is another one, so the index is led to it before it is read."""
+    machine = Rebuilding()
+    assert machine.fill(FIRST, inputs=True) == ""
+    (entries,) = machine.slots("csa_entries")
+    assert machine.manager.evict(entries)
+    answer = machine.ask([*FIRST, *prompt_tokens(9, seed=3)])
+    assert ("rebuild", 600) == (answer.verdict, answer.usable)
+    assert ["recompress", "index_rebuild"] == [job.request.repair for job in machine.jobs]
+    (again,), (index,) = machine.slots("csa_entries"), machine.slots("csa_index")
+    assert again.facts.generation == index.facts.kv_generation
+    assert machine.ask([*FIRST, *prompt_tokens(9, seed=3)]).verdict == "reuse"
     machine.check()
