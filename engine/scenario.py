@@ -113,6 +113,13 @@ class ScenarioRun:
             return "no such option"
         return self.engine.judge.try_option(self.state(), group, option, length, outcome)
 
+    def idle_at(self, name: str, length: int) -> bool:
+        """Whether an option cannot run at this length; of a group that is named, whether none can."""
+        names = [name]
+        if "/" not in name:
+            names = [f"{name}/{option.id}" for option in self.engine.bound.group(name).options]
+        return all(isinstance(self.after_option(one, length), str) for one in names)
+
     def beside(self, decision: Decision) -> list[str]:
         """Ids of failed checks of optional groups, and of disposition rules that applied, at the logical length."""
         if not decision.logical:
@@ -296,7 +303,7 @@ def run_scenario(bound: BoundRulebook, scenario: Scenario) -> ScenarioResult:
         compare("ready", expect.ready, run.ready_at(expect.ready or [], expect.at))
         ready = run.ready_at(expect.unready or [], expect.at)
         compare("unready", expect.unready, [name for name in expect.unready or [] if name not in ready])
-        idle = [name for name in expect.unwanted or [] if isinstance(run.after_option(name, expect.at), str)]
+        idle = [name for name in expect.unwanted or [] if run.idle_at(name, expect.at)]
         compare("unwanted", expect.unwanted, idle)
         found = [run.identical_at(name, expect.at) for name in expect.found_in or {}]
         compare("identity", expect.identity, all(found))

@@ -125,7 +125,8 @@ def _warmed_up(model: GroupModel, options: list[OptionStep]) -> Iterator[_Questi
     warmed, group = warmed_up(model), model.group
     if warmed is not None:
         formula = all_of([warmed, *(negated(option.wanted) for option in options)], model.true)
-        idle = tuple(option.label for option in options)
+        # Of whatever options there are: those of other rules too, where the story is played by them.
+        idle = (group.id,)
         label = f"a pass over the last tokens could mend {group.id}, and nothing is wanted"
         yield _Question(label, formula, idle, f"{group.object}/recovery", group.rules.where)
 

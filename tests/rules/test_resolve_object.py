@@ -223,12 +223,12 @@ class TestObjects:
     Slip(
         "domain reads an unknown fact",
         "objects/compressed_global.yaml",
-        "domain: [self.start <= self.end,",
-        "domain: [self.start <= ¶self.ent,",
+        "domain: [self.start % group.ratio == 0,",
+        "domain: [¶self.stard % group.ratio == 0,",
         ConditionError,
         rule="compressed_global",
-        got="self.ent",
-        hint="self.",
+        got="self.stard",
+        hint="self.start",
     ),
     Slip(
         "disposition reads an unknown fact",

@@ -107,12 +107,12 @@ class TestTransitions:
     Slip(
         "unknown fact to forget",
         FILE,
-        "forgets: [measured, mapped_generation]",
-        "forgets: ¶[measured, mapped_generations]",
+        "forgets: [end, marks, recorded, measured, bytes]",
+        "forgets: ¶[end, marks, recorded, measured, byte]",
         ReferenceNameError,
-        rule="full_kv/demote_end",
-        got="mapped_generations",
-        hint="mapped_generation",
+        rule="full_kv/allocate",
+        got="byte",
+        hint="bytes",
     ),
     Slip(
         "unknown fact to set",
