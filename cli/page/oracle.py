@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from hitproof.cli.oracle_told import error_text, fault_table, model_table, summary
+from hitproof.cli.page.document import document
 from hitproof.cli.page.dots import Dot, dot_chart
 from hitproof.cli.page.tables import Cell, Head, Row, table
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["oracle_page"]
 
-_TEMPLATE, _STYLE = "oracle.html", "replay.css"
-
 
 def oracle_page(report: OracleReport) -> str:
     """The page as one HTML document, without a script and with nothing to fetch.
@@ -27,16 +24,8 @@ def oracle_page(report: OracleReport) -> str:
     Args:
         report: What it tells.
     """
-    folder = Path(__file__).parent
-    environment = Environment(
-        loader=DictLoader({_TEMPLATE: (folder / _TEMPLATE).read_text("utf-8")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(_TEMPLATE).render(
-        style=Markup((folder / _STYLE).read_text("utf-8")),
+    return document(
+        "oracle.html",
         facts=[
             ("rows", str(len(report.rows))),
             ("validated outside", str(report.validated_outside)),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from hitproof.cli.page.depths import depth_figures, depth_table
+from hitproof.cli.page.document import document
 from hitproof.cli.page.figures import count, percent, rate
 from hitproof.cli.page.over_time import load_chart, time_figures
 from hitproof.cli.page.policies import policy_latency_chart, policy_reuse_chart, policy_table
@@ -18,8 +17,6 @@ from hitproof.cli.page.shares import VERDICTS, share_chart, share_table, verdict
 from hitproof.cli.page.story import ReplayStory, Run, runs_of
 
 __all__ = ["replay_page"]
-
-_TEMPLATE, _STYLE = "replay.html", "replay.css"
 
 
 def replay_page(story: ReplayStory) -> str:
@@ -32,18 +29,9 @@ def replay_page(story: ReplayStory) -> str:
         The same text for the same story, on every machine.
     """
     runs = runs_of(story.reports)
-    folder = Path(__file__).parent
-    environment = Environment(
-        loader=DictLoader({_TEMPLATE: (folder / _TEMPLATE).read_text("utf-8")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template(_TEMPLATE).render(
+    return document(
+        "replay.html",
         story=story,
-        # The style is ours, and a style element knows no escapes.
-        style=Markup((folder / _STYLE).read_text("utf-8")),
         runs=runs,
         facts=_facts(runs[0]),
         claim=_claim(runs),
@@ -64,7 +52,6 @@ def replay_page(story: ReplayStory) -> str:
         injected=_injected(runs),
         written=rate,
     )
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _policies(story: ReplayStory) -> dict[str, Markup] | None:

@@ -48,16 +48,22 @@ def _lost_write(stage: Stage) -> None:
     stage.write(slot, bytes(len(stage.read(slot))))
 
 
-def _swapped(stage: Stage) -> None:
-    slot = _victim(stage)
+def _of_another_prompt(stage: Stage, slot: Slot) -> Slot:
+    """A segment of the same group that another prompt stores."""
     other = stage.tokens(len(stage.shared))
     stage.store(other)
-    elsewhere = [one for one in stage.with_bytes(other) if one.group is slot.group and one is not slot]
-    if not elsewhere:
-        raise NotHere("the group has one segment")
+    for one in stage.with_bytes(other):
+        if one.group is slot.group and one is not slot:
+            return one
+    raise NotHere("the group has one segment")
+
+
+def _swapped(stage: Stage) -> None:
+    slot = _victim(stage)
+    elsewhere = _of_another_prompt(stage, slot)
     memory = stage.manager.memory
     first, second = (
-        Extent(slot.group.id, (one.table[0][0],), memory.shape(slot.group.id).rows) for one in (slot, elsewhere[0])
+        Extent(slot.group.id, (one.table[0][0],), memory.shape(slot.group.id).rows) for one in (slot, elsewhere)
     )
     contents = memory.read(first), memory.read(second)
     memory.write(first, 0, contents[1])
@@ -80,13 +86,9 @@ def _given_out_again(stage: Stage) -> None:
 
 def _stale_table(stage: Stage) -> None:
     slot = _victim(stage)
-    other = stage.tokens(len(stage.shared))
-    stage.store(other)
-    elsewhere = [one for one in stage.with_bytes(other) if one.group is slot.group and one is not slot]
-    if not elsewhere:
-        raise NotHere("the group has one segment")
+    elsewhere = _of_another_prompt(stage, slot)
     serial = slot.table[0][1]
-    slot.table = ((elsewhere[0].table[0][0], serial), *slot.table[1:])
+    slot.table = ((elsewhere.table[0][0], serial), *slot.table[1:])
 
 
 def _moved_wrongly(stage: Stage) -> None:
