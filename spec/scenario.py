@@ -126,7 +126,8 @@ class Expectation(_Model):
     `accepted` asks whether every group accepts at exactly `at`, without repair; `ready` names groups, optional ones
     too, whose segments pass every check there, and `unready` groups of which some check fails. `unwanted` has options,
     `group/option`, that mend nothing there or do not apply; a `group` alone stands for all that it has.
-    `option` names a recovery option that applies at `at`, and `fails_after` the checks of its group that do not hold once it has run, and `leaves` facts of its segment then.
+    `option` names a recovery option that applies at `at`, and `fails_after` the checks of its group that do not hold
+    once it has run, and `leaves` facts of its segment then.
     `competing` names the repairs that a plan of one step runs with the options in file order and in reverse. `cheaper`
     names the steps of another plan, `group/option`, that ends well at `at`, without any of no reuse at length 0, and
     costs less than the decision at the declared prices. `admission` names the rules of admission that the wanted plan
