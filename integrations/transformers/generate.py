@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hitproof.integrations.transformers.tiny import stable_topk
+from hitproof.integrations.transformers.stable_topk import stable_topk
 from hitproof.spec.errors import UsageError
 from hitproof.spec.facts import Value
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hitproof.integrations.transformers.tiny import stable_topk
+from hitproof.integrations.transformers.stable_topk import stable_topk
 
 __all__ = ["run"]
 

@@ -94,40 +94,31 @@ def _gemma_norm(module: Any) -> Norm:
     return Norm(module.weight.detach().float(), module.eps, plus_one=True)
 
 
-def _gemma_3(model: Any, layer: int) -> CachePath:
-    attention, kind = model.model.layers[layer].self_attn, model.config.layer_types[layer]
+def _by_heads(model: Any, attention: Any, key_norm: Norm | None = None, rotary: Rotary | None = None) -> CachePath:
+    """Keys and values of a projection each, by heads."""
+    heads = model.config.num_key_value_heads
     return CachePath(
-        None,
-        _linear(attention.k_proj),
-        _linear(attention.v_proj),
-        model.config.num_key_value_heads,
-        key_norm=_gemma_norm(attention.k_norm),
-        rotary=_turning(model, f"{kind}_"),
+        None, _linear(attention.k_proj), _linear(attention.v_proj), heads, key_norm=key_norm, rotary=rotary
     )
 
 
+def _gemma_3(model: Any, layer: int) -> CachePath:
+    attention, kind = model.model.layers[layer].self_attn, model.config.layer_types[layer]
+    return _by_heads(model, attention, _gemma_norm(attention.k_norm), _turning(model, f"{kind}_"))
+
+
 def _gpt_oss(model: Any, layer: int) -> CachePath:
-    attention = model.model.layers[layer].self_attn
-    heads = model.config.num_key_value_heads
-    return CachePath(None, _linear(attention.k_proj), _linear(attention.v_proj), heads, rotary=_turning(model))
+    return _by_heads(model, model.model.layers[layer].self_attn, rotary=_turning(model))
 
 
 def _qwen3_next(model: Any, layer: int) -> CachePath:
     attention = model.model.layers[layer].self_attn
-    return CachePath(
-        None,
-        _linear(attention.k_proj),
-        _linear(attention.v_proj),
-        model.config.num_key_value_heads,
-        key_norm=_gemma_norm(attention.k_norm),
-        rotary=_turning(model),
-    )
+    return _by_heads(model, attention, _gemma_norm(attention.k_norm), _turning(model))
 
 
 def _nemotron_h(model: Any, layer: int) -> CachePath:
     """Its attention has no positions."""
-    attention = model.model.layers[layer].mixer
-    return CachePath(None, _linear(attention.k_proj), _linear(attention.v_proj), model.config.num_key_value_heads)
+    return _by_heads(model, model.model.layers[layer].mixer)
 
 
 def _deepseek_v32(model: Any, layer: int) -> CachePath:

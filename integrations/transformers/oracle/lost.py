@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hitproof.engine.cache.slot import Slot
 from hitproof.integrations.transformers.oracle.fault import Fault
 from hitproof.integrations.transformers.oracle.stage import NotHere, Stage
@@ -12,29 +14,14 @@ _YOUNG = 3
 """Tokens by which the older of two stored prompts is shorter."""
 
 
-def _tail_buffer_dropped(stage: Stage) -> None:
-    stage.store(stage.shared)
-    stage.lose(stage.slots(stage.shared, "compressor_state"))
+def _without(object_: str) -> Callable[[Stage], None]:
+    """Stored whole, then everything of one object goes."""
 
+    def lost(stage: Stage) -> None:
+        stage.store(stage.shared)
+        stage.lose(stage.slots(stage.shared, object_))
 
-def _index_lost(stage: Stage) -> None:
-    stage.store(stage.shared)
-    stage.lose(stage.slots(stage.shared, "routing_index"))
-
-
-def _entries_lost(stage: Stage) -> None:
-    stage.store(stage.shared)
-    stage.lose(stage.slots(stage.shared, "compressed_global"))
-
-
-def _window_lost(stage: Stage) -> None:
-    stage.store(stage.shared)
-    stage.lose(stage.slots(stage.shared, "uncompressed_tail"))
-
-
-def _recurrence_lost(stage: Stage) -> None:
-    stage.store(stage.shared)
-    stage.lose(stage.slots(stage.shared, "recurrent_state"))
+    return lost
 
 
 def _young_end_lost(stage: Stage) -> None:
@@ -117,14 +104,14 @@ LOST = (
         "tail_buffer_dropped",
         "Entries and windows were kept, the compressor's unfinished rows were not.",
         _PEERS,
-        _tail_buffer_dropped,
+        _without("compressor_state"),
         inputs=True,
     ),
     Fault(
         "index_lost",
         "Entries came back from slower storage, their index keys did not.",
         "scenario 001; sgl-project/sglang#38031",
-        _index_lost,
+        _without("routing_index"),
         inputs=True,
     ),
     Fault(
@@ -145,21 +132,21 @@ LOST = (
         "entries_lost",
         "The pool of compressed entries gave its blocks to another prompt.",
         "scenario 054; ovg-project/kvcached#362",
-        _entries_lost,
+        _without("compressed_global"),
         inputs=True,
     ),
     Fault(
         "window_lost",
         "The blocks of the window were given to another prompt, the history was not.",
         "DeepSeek-V4 report, zero retention; scenario 054",
-        _window_lost,
+        _without("uncompressed_tail"),
         inputs=True,
     ),
     Fault(
         "recurrence_lost",
         "The row of the recurrent state was given to another prompt, keys and values were not.",
         "vllm-project/vllm#56525; scenario 054",
-        _recurrence_lost,
+        _without("recurrent_state"),
     ),
     Fault(
         "young_end_lost",

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import transformers
 
+from hitproof.integrations.transformers.stable_topk import choosing_stably
 from hitproof.integrations.transformers.state.profile import profile_of
-from hitproof.integrations.transformers.tiny.stable_topk import choosing_stably
 from hitproof.spec.errors import UsageError
 from hitproof.spec.profile import Profile
 

@@ -7,13 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.24")
 
-from hitproof.integrations.transformers.tiny import (  # noqa: E402
-    NAMES,
-    choosing_stably,
-    random_tokens,
-    stable_topk,
-    tiny_model,
-)
+from hitproof.integrations.transformers.stable_topk import choosing_stably, stable_topk  # noqa: E402
+from hitproof.integrations.transformers.tiny import NAMES, random_tokens, tiny_model  # noqa: E402
 from hitproof.spec.errors import UsageError  # noqa: E402
 from tests.integrations.transformers.live import logits, made, tokens_of  # noqa: E402
 
